@@ -152,9 +152,9 @@ func (n *netstack) dialFrom(ctx context.Context, from netip.Addr, to netip.AddrP
 		tcpip.FullAddress{NIC: stackNIC, Addr: tcpip.AddrFromSlice(to.Addr().AsSlice()), Port: to.Port()}, protocolOf(to.Addr()))
 }
 
-// listen returns a listener of all connections, of those to the stack's own address by
-// who may call it,
-// of which so many are being made at once at most. Without one, they are reset.
+// listen returns a listener of the connections to all addresses; those to the stack's own
+// are reset unless calls admits them. At most so many are being made at once. Without a
+// listener, all are reset.
 func (n *netstack) listen(most int) net.Listener {
 	l := &stackListener{stack: n, conns: make(chan net.Conn, most), ended: make(chan struct{})}
 	n.mu.Lock()

@@ -21,9 +21,7 @@ import (
 func (n *notifier) notify(w http.ResponseWriter, r *http.Request, client netip.Addr) {
 	p := n.front.proxy
 	nrf, _, _ := p.cfg.Load().nrf() // Validate has seen it
-	p.mu.Lock()
 	may := client == nrf.Addr() || p.relays(client)
-	p.mu.Unlock()
 	c, known := n.open(strings.TrimPrefix(r.URL.Path, callbacks))
 	to, err := url.Parse(c.URI)
 	switch {
@@ -152,7 +150,7 @@ func (n *notifier) find(c callback, id string) (by endpointRef, one *sbi.NFProfi
 }
 
 // relays reports whether the subscriber is one that uses producers for others: an SCP,
-// or a registrar. It is called with the proxy's mu held.
+// or a registrar.
 func (c callback) relays(p *proxy) bool {
 	u, err := url.Parse(c.URI)
 	if err != nil || c.Type != "" && c.Type != sbi.SCP {

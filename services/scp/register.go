@@ -112,9 +112,9 @@ func (p *proxy) trusted(by netip.Addr) bool {
 }
 
 // relays reports whether a client registers, and asks, for others: it is trusted, or
-// an SCP is registered from its address. It is called with mu held.
+// an SCP is registered from its address.
 func (p *proxy) relays(by netip.Addr) bool {
-	return p.trusted(by) || slices.ContainsFunc(p.byAddr[by], func(x *producer) bool { return x.profile.NFType == sbi.SCP })
+	return p.trusted(by) || slices.ContainsFunc(p.index.Load().nfs[by], func(x *producer) bool { return x.profile.NFType == sbi.SCP })
 }
 
 // misplaced refuses a profile with an address, other than those it had, that cannot

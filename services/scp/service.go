@@ -139,7 +139,7 @@ func frontSockets(env *weft.Env, cfg *Config, p *proxy) (sockets, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.locate = p.station
+		w.locate, w.relays = p.station, p.relays
 		w.send = func(ctx context.Context, d *flow.Decision) {
 			ctx, cancel := context.WithTimeout(ctx, sendTime)
 			defer cancel()

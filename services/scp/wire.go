@@ -36,6 +36,7 @@ type wire struct {
 	send    func(context.Context, *flow.Decision)
 	due     func(flow.DPID) bool // whether entries of a switch are being declared
 	locate  func(netip.Addr) (object.Station, bool)
+	relays  func(netip.Addr) bool // who may send the NRF's notifications to own, besides the NRF
 
 	open  atomic.Bool                    // the front takes what is for the NRF
 	there atomic.Pointer[object.Station] // where the NRF is, or was last; nil if that is not known
@@ -108,7 +109,7 @@ func newWire(cfg *Config, count wireCounts, tagging *flow.Tagging, conns *places
 	w := &wire{tagging: tagging, older: newOlder(cfg.Connections), reached: conns.reached, conns: conns,
 		own: cfg.own(), nrf: nrf, vlan: object.VLAN(uint32(cfg.VLAN)), rate: int64(time.Second) / int64(cfg.PacketRate), most: cfg.Connections, count: count,
 		changed: func(...flow.DPID) {}, send: func(context.Context, *flow.Decision) {}, due: func(flow.DPID) bool { return false },
-		locate: func(netip.Addr) (at object.Station, known bool) { return at, false }, targets: map[netip.Addr]*target{},
+		locate: func(netip.Addr) (at object.Station, known bool) { return at, false }, relays: func(netip.Addr) bool { return false }, targets: map[netip.Addr]*target{},
 		peers: map[netip.Addr]*peer{}, at: map[flow.Location]*portUse{}, switches: map[flow.DPID]*wireSwitch{},
 	}
 	h := fnv.New32a()
@@ -118,7 +119,7 @@ func newWire(cfg *Config, count wireCounts, tagging *flow.Tagging, conns *places
 	if w.stack, err = newNetstack(w.own, w.admit, count.half); err != nil {
 		return nil, err
 	}
-	w.stack.calls = func(from netip.Addr) bool { return from == nrf.Addr() } // it notifies
+	w.stack.calls = func(from netip.Addr) bool { return from == nrf.Addr() || w.relays(from) }
 	return w, nil
 }
 
@@ -157,7 +158,7 @@ func (w *wire) packet(in *flow.PacketIn, d *flow.Decision) (flow.Verdict, bool) 
 		w.count.feigned.Add(1)
 		return flow.Drop, true
 	case dst == w.own:
-		if k.IPProto == flow.IPProtoTCP && (src == w.nrf.Addr() || w.isTarget(src)) {
+		if k.IPProto == flow.IPProtoTCP && (w.stack.calls(src) || w.isTarget(src)) {
 			w.take(in, src)
 		}
 		return flow.Done, true
@@ -351,24 +352,10 @@ func (w *wire) run(ctx context.Context) {
 
 // frame appends the packet-out of an IP packet.
 func (w *wire) frame(d *flow.Decision, ip []byte, to netip.Addr) {
-	e, at := packet.Ether{Src: w.mac, VLAN: w.vlan}, flow.Location{}
-	if source(ip) == w.own {
-		s := w.station(to)
-		if s == nil {
-			w.count.lost.Add(1)
-			return
-		}
-		e.Dst, at = s.MAC, s.At
-	} else {
-		w.mu.Lock()
-		p := w.peers[to]
-		if p == nil {
-			w.mu.Unlock()
-			w.count.lost.Add(1)
-			return
-		}
-		e.Dst, e.Src, at = p.mac, p.via, p.at
-		w.mu.Unlock()
+	e, at, ok := w.receiver(to, source(ip) == w.own)
+	if !ok {
+		w.count.lost.Add(1)
+		return
 	}
 	kind := flow.EthTypeIPv4
 	if to.Is6() {
@@ -377,6 +364,29 @@ func (w *wire) frame(d *flow.Decision, ip []byte, to netip.Addr) {
 	frame := packet.AppendEthernet(make([]byte, 0, len(ip)+18), e, kind)
 	w.count.out.Add(1)
 	w.deliver(d, packet.Pad(append(frame, ip...)), at)
+}
+
+// receiver returns the Ethernet header of packets to an address, and its port. Packets
+// from own go to the NRF, to a producer or to a peer that has called own; others go back
+// the way the peer's came.
+func (w *wire) receiver(to netip.Addr, own bool) (e packet.Ether, at flow.Location, ok bool) {
+	e = packet.Ether{Src: w.mac, VLAN: w.vlan}
+	if own {
+		if s := w.station(to); s != nil {
+			e.Dst = s.MAC
+			return e, s.At, true
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.peers[to]
+	if p == nil {
+		return e, at, false
+	}
+	if e.Dst = p.mac; !own {
+		e.Src = p.via
+	}
+	return e, p.at, true
 }
 
 // deliver appends the packet-out of a frame at a port.

@@ -372,16 +372,19 @@ func TestWireRelay(t *testing.T) {
 			}
 		}
 		uri := n.front.notifier.seal(callback{URI: "http://" + netip.AddrPortFrom(n.addr(5), 80).String() + "/callback"})
-		c := &http.Transport{Protocols: new(http.Protocols), DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return n.host(1).stack.dialFrom(ctx, n.addr(1), n.cfg.self())
-		}}
-		c.Protocols.SetUnencryptedHTTP2(true)
-		if status, body, err := ask(c, "POST", uri, "{}"); status != 200 {
-			t.Errorf("a notification: %d %s %v", status, body, err)
+		n.register(4, sbi.SCP)
+		for _, from := range []int{1, 4} { // the NRF, and an SCP that passes its notifications on
+			c := &http.Transport{Protocols: new(http.Protocols), DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return n.host(from).stack.dialFrom(ctx, n.addr(from), n.cfg.self())
+			}}
+			c.Protocols.SetUnencryptedHTTP2(true)
+			if status, body, err := ask(c, "POST", uri, "{}"); status != 200 {
+				t.Errorf("a notification from %d: %d %s %v", from, status, body, err)
+			}
+			c.CloseIdleConnections()
 		}
-		c.CloseIdleConnections()
 		if n.wire.stack.calls(n.addr(2)) {
-			t.Error("others than the NRF may connect to the front's own address")
+			t.Error("others than the NRF and SCPs may connect to the front's own address")
 		}
 		if n.counts["unknown_receiver"].sum()+n.counts["spoofed"].sum() != 0 {
 			t.Error("frames of the front were dropped")

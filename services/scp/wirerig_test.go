@@ -145,7 +145,7 @@ func (n *network) start() {
 	}
 	n.wire, n.proxy.wire = w, w
 	n.feed = wefttest.Network(reads, n.proxy.networkChanged)
-	w.send, w.locate = n.deliver, n.proxy.station
+	w.send, w.locate, w.relays = n.deliver, n.proxy.station, n.proxy.relays
 	n.live.Store(n.proxy)
 	client, err := newNRF(n.cfg, w)
 	if err != nil {

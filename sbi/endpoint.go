@@ -202,6 +202,16 @@ func textsOf(list []netip.Addr) (texts []string) {
 	return texts
 }
 
+// PortOf returns the port of a URI: that of its scheme if it has none.
+func PortOf(u *url.URL) (uint16, error) {
+	if u.Port() == "" {
+		return uint16(portOf(u.Scheme)), nil
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	return uint16(port), err
+}
+
+// portOf returns the port of a scheme.
 func portOf(scheme string) int {
 	if scheme == "https" {
 		return 443

@@ -104,11 +104,9 @@ func ParseAPIRoot(h http.Header) (r APIRoot, err error) {
 	case strings.Contains(u.Path, "//") || strings.Contains(u.Path, "/."):
 		return bad("has a prefix of more than one spelling")
 	}
-	port := uint64(portOf(u.Scheme))
-	if p := u.Port(); p != "" {
-		if port, err = strconv.ParseUint(p, 10, 16); err != nil || port == 0 {
-			return bad("want a port of 1 to 65535")
-		}
+	port, err := PortOf(u)
+	if err != nil || port == 0 {
+		return bad("want a port of 1 to 65535")
 	}
 	r = APIRoot{Scheme: u.Scheme, Prefix: strings.TrimSuffix(u.Path, "/")}
 	a, err := netip.ParseAddr(u.Hostname())
@@ -116,11 +114,11 @@ func ParseAPIRoot(h http.Header) (r APIRoot, err error) {
 	case err == nil && a.Zone() != "":
 		return bad("want an address without a zone")
 	case err == nil:
-		r.Addr = netip.AddrPortFrom(a.Unmap(), uint16(port))
+		r.Addr = netip.AddrPortFrom(a.Unmap(), port)
 	case u.Hostname() == "" || len(u.Hostname()) > 253:
 		return bad("want an address or a name")
 	default:
-		r.Host, r.Addr = strings.ToLower(u.Hostname()), netip.AddrPortFrom(netip.Addr{}, uint16(port))
+		r.Host, r.Addr = strings.ToLower(u.Hostname()), netip.AddrPortFrom(netip.Addr{}, port)
 	}
 	return r, nil
 }

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -160,9 +159,10 @@ func (w *wrong) prefix(at string, s *NFService, points []netip.AddrPort) {
 		w.optional(at, false, "want a path, or a URI")
 		return
 	}
-	own := u.Scheme == s.Scheme && u.User == nil && u.RawQuery == "" && u.Fragment == "" && prefixForm.MatchString(u.Path) &&
+	port, err := PortOf(u)
+	own := err == nil && u.Scheme == s.Scheme && u.User == nil && u.RawQuery == "" && u.Fragment == "" && prefixForm.MatchString(u.Path) &&
 		slices.ContainsFunc(points, func(e netip.AddrPort) bool {
-			return s.names(u.Hostname(), e.Addr()) && (u.Port() == "" && int(e.Port()) == portOf(s.Scheme) || u.Port() == strconv.Itoa(int(e.Port())))
+			return s.names(u.Hostname(), e.Addr()) && e.Port() == port
 		})
 	w.optional(at, own, "is the URI of another place than its end points")
 }

@@ -178,16 +178,6 @@ func (n *notifier) reaches(uri string, client netip.Addr) bool {
 	return p.together(at.Addr(), client) || p.relays(client) && len(p.byAddr[at.Addr()]) > 0
 }
 
-// addressOf returns the address of a URI.
-func addressOf(u *url.URL) (netip.AddrPort, error) {
-	a, err := netip.ParseAddr(u.Hostname())
-	if err != nil || u.Port() == "" {
-		return netip.AddrPortFrom(a.Unmap(), 80), err
-	}
-	port, err := strconv.ParseUint(u.Port(), 10, 16)
-	return netip.AddrPortFrom(a.Unmap(), uint16(port)), err
-}
-
 // restore gives the subscriber its own URI in the NRF's answer.
 func (n *notifier) restore(resp *http.Response) error {
 	text, err := peek(resp)

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -206,16 +205,10 @@ func (c *Config) nrf() (at netip.AddrPort, tls bool, err error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Path != "" && u.Path != "/" {
 		return bad()
 	}
-	tls = u.Scheme == "https"
-	a, err := netip.ParseAddr(u.Hostname())
-	port := map[bool]uint64{false: 80, true: 443}[tls]
-	if u.Port() != "" && err == nil {
-		port, err = strconv.ParseUint(u.Port(), 10, 16)
-	}
-	if at = netip.AddrPortFrom(a.Unmap(), uint16(port)); err != nil || !hostAddress(at) {
+	if at, err = addressOf(u); err != nil || !hostAddress(at) {
 		return bad()
 	}
-	return at, tls, nil
+	return at, u.Scheme == "https", nil
 }
 
 // listen returns where the front listens, invalid if it does not.
@@ -330,6 +323,16 @@ func (c *Config) exempt() []netip.Prefix {
 		all = append(all, netip.PrefixFrom(nrf.Addr(), nrf.Addr().BitLen()))
 	}
 	return all
+}
+
+// addressOf returns the address and port of a URI.
+func addressOf(u *url.URL) (netip.AddrPort, error) {
+	a, err := netip.ParseAddr(u.Hostname())
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	port, err := sbi.PortOf(u)
+	return netip.AddrPortFrom(a.Unmap(), port), err
 }
 
 // hostAddress reports whether it is the address of a single host, and a port.

@@ -15,7 +15,7 @@ import (
 	"github.com/weft-sdn/weft/sbi"
 )
 
-// candidate is where a request may be passed on to.
+// candidate is an end point of a producer that may serve a request.
 type candidate struct {
 	id      string // of its instance
 	service string // of its service
@@ -25,55 +25,56 @@ type candidate struct {
 	load    int // percent
 }
 
-// consumer is who sends requests, as far as that counts for choosing.
+// consumer is the sender of requests, as far as choosing depends on it.
 type consumer struct {
 	name string // its instance, or its address
 	at   flow.Location
 }
 
-// chooser chooses among the candidates for a request that the front passes on, by
-// the policy of their type.
+// chooser chooses a candidate for each request that the front passes on, by the policy
+// of the producers' type.
 type chooser struct {
-	mu    sync.Mutex // guards the following
-	work  map[netip.AddrPort]*work
-	bonds *table[bondKey, bond]
+	mu         sync.Mutex // guards the following
+	work       map[netip.AddrPort]*work
+	affinities *table[affinityKey, affinity]
 }
 
-// work is what somebody has to do, and how it does it.
+// work is the load of an end point by what the front sends it.
 type work struct {
 	running int
 	took    time.Duration // for an answer, a moving mean
-	current int           // of the smooth round robin
-	resting int64         // until when others are chosen before it
+	current int           // of the smooth weighted round robin
+	resting int64         // until then, others are chosen before it
 }
 
-// bond is which producer of a type a consumer has.
-type bond struct {
+// affinity is the producer of a type that a consumer uses.
+type affinity struct {
 	id    string
 	last  int64 // when it was used
 	bound bool  // by a binding indication
 }
 
-type bondKey struct {
+type affinityKey struct {
 	consumer string
 	of       sbi.NFType
 }
 
 // Bounds of choosing.
 const (
-	mostBonds  = 20_000
-	mostWork   = 20_000 // of which the front remembers something
-	mostTries  = 3      // candidates for one request
-	bondIdle   = 5 * time.Minute
-	restTime   = int64(3 * time.Second)
-	twoChoices = "two-choices"
+	mostAffinities = 20_000
+	mostWork       = 20_000 // end points whose work is known
+	mostTries      = 3      // candidates for one request
+	affinityIdle   = 5 * time.Minute
+	restTime       = int64(3 * time.Second)
+	twoChoices     = "two-choices"
 )
 
 func newChooser() *chooser {
-	return &chooser{work: map[netip.AddrPort]*work{}, bonds: newTable[bondKey, bond](mostBonds)}
+	return &chooser{work: map[netip.AddrPort]*work{}, affinities: newTable[affinityKey, affinity](mostAffinities)}
 }
 
-// choices are the algorithms. Each returns the index of one of some candidates.
+// choices are the algorithms. Each returns the index of the candidate that it chooses
+// for a consumer.
 var choices = map[string]func(c *chooser, of string, list []candidate) int{
 	"weighted": (*chooser).weighted, "least": (*chooser).least, "hash": (*chooser).hashed, twoChoices: (*chooser).fasterOfTwo,
 }
@@ -97,8 +98,8 @@ func (c *chooser) order(list []candidate, policy *api.ScpPolicy, who consumer, n
 		best++
 	}
 	first := -1
-	if b := c.bonds.get(bondKey{who.name, sbi.NFType(policy.GetType())}); policy.GetPer() == "pair" && b != nil {
-		idle := cmp.Or(time.Duration(policy.GetIdleTimeout())*time.Second, bondIdle)
+	if b := c.affinities.get(affinityKey{who.name, sbi.NFType(policy.GetType())}); policy.GetPer() == "pair" && b != nil {
+		idle := cmp.Or(time.Duration(policy.GetIdleTimeout())*time.Second, affinityIdle)
 		if policy.GetAgain() == "bound" || b.bound || now-b.last < int64(idle) {
 			first = slices.IndexFunc(list, func(x candidate) bool { return x.id == b.id && rests(x) == 0 })
 		}
@@ -115,7 +116,7 @@ func (c *chooser) order(list []candidate, policy *api.ScpPolicy, who consumer, n
 	return list[:min(len(list), mostTries)]
 }
 
-// at returns what is known of somebody. It is called with mu held.
+// at returns the work of an end point. It is called with mu held.
 func (c *chooser) at(a netip.AddrPort) *work {
 	w := c.work[a]
 	if w == nil {
@@ -132,8 +133,8 @@ func (c *chooser) at(a netip.AddrPort) *work {
 	return w
 }
 
-// begin notes that somebody has a request to answer. The function that it returns
-// notes that it has answered, or failed, and took so long.
+// begin counts a request to an end point. The caller calls ended when the request has
+// been answered or has failed, with the time that this took.
 func (c *chooser) begin(a netip.AddrPort) (ended func(took time.Duration)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,19 +150,19 @@ func (c *chooser) begin(a netip.AddrPort) (ended func(took time.Duration)) {
 	}
 }
 
-// rest has others chosen before somebody who could not be reached, for a while.
+// rest makes an end point that could not be reached the last choice for restTime.
 func (c *chooser) rest(a netip.AddrPort, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at(a).resting = now + restTime
 }
 
-// bind notes which producer of a type a consumer uses, and whether a binding indication
-// bound it to that one.
+// bind records the producer of a type that a consumer uses. indicated is whether the
+// answer had a binding indication.
 func (c *chooser) bind(who consumer, of sbi.NFType, id string, indicated bool, now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	b, _ := c.bonds.use(bondKey{who.name, of}, who.at)
+	b, _ := c.affinities.use(affinityKey{who.name, of}, who.at)
 	b.id, b.last, b.bound = id, now, indicated || b.bound && b.id == id
 }
 
@@ -179,7 +180,7 @@ func (c *chooser) weighted(_ string, list []candidate) int {
 	return best
 }
 
-// least chooses who has the fewest requests for its weight.
+// least chooses the end point with the fewest requests for its weight.
 func (c *chooser) least(_ string, list []candidate) int {
 	best := 0
 	for i, x := range list {
@@ -190,7 +191,7 @@ func (c *chooser) least(_ string, list []candidate) int {
 	return best
 }
 
-// hashed chooses by who asks (weighted rendezvous hashing).
+// hashed chooses by the consumer's name (weighted rendezvous hashing).
 func (c *chooser) hashed(of string, list []candidate) int {
 	best, top := 0, math.Inf(-1)
 	for i, x := range list {
@@ -204,8 +205,8 @@ func (c *chooser) hashed(of string, list []candidate) int {
 	return best
 }
 
-// fasterOfTwo chooses, of two at random, the one that has less to do by the time
-// that it takes for an answer.
+// fasterOfTwo draws two end points at random and chooses the one whose requests under
+// way, times its mean answer time, are fewer for its weight.
 func (c *chooser) fasterOfTwo(_ string, list []candidate) int {
 	a := rand.IntN(len(list))
 	if len(list) == 1 {

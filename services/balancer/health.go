@@ -123,8 +123,8 @@ func (h *health) hasten() {
 // refusedAgain is after which time a check that has been refused is repeated.
 const refusedAgain = 50 * time.Millisecond
 
-// repeat has a member that has refused a check checked again soon, if it is not down
-// yet: one that is only slow does not refuse.
+// repeat schedules the next check soon after a refused one, unless the member is down
+// already: a member that is only slow does not refuse.
 func (h *health) repeat(now int64) {
 	if h.verdict != bad {
 		h.next = now + int64(refusedAgain)

@@ -263,19 +263,18 @@ func (b *balancer) answered(in *flow.PacketIn, d *flow.Decision, src, dst netip.
 	return true
 }
 
-// exchanges reports whether a check goes on to HTTP/2 when the connection is there: not
-// of a member that serves and that nobody uses, for which a packet does.
+// exchanges reports whether a check goes on to HTTP/2 once its connection is established.
+// For a member that is up and unused, the connection is enough.
 func (m *member) exchanges() bool {
 	h := &m.health
 	return m.vip.check.kind == checkHTTP2 && (h.verdict != good || !h.speaks || len(m.conns) > 0)
 }
 
-// preface is what a client of HTTP/2 sends first: that of the connection, and empty
-// SETTINGS (RFC 9113, 3.4).
+// preface is the connection preface of an HTTP/2 client, with empty SETTINGS (RFC 9113,
+// 3.4).
 var preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 
-// isSettings reports whether a server's data begins with SETTINGS, as that of HTTP/2
-// does.
+// isSettings reports whether a server's data begins with a SETTINGS frame of HTTP/2.
 func isSettings(data []byte) bool { return len(data) >= 9 && data[3] == 4 }
 
 // hangUp appends the packet that ends the connection of a check which the member has

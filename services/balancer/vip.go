@@ -317,25 +317,23 @@ func number(name string) uint32 {
 	return flow.BalancerGroups | h.Sum32()&0x0fffffff
 }
 
-// How a VIP takes over the connections that the host has which it shadows: one goes on
-// with the host until it has been idle, in seconds, so that no request is cut; then
-// both ends are reset. For how long that goes on, and how long a client has to
-// answer the segment by which it is made to say where it is.
+// A VIP takes over the connections of the host that it shadows. Each continues with the
+// host until it has been idle, so that no request is cut; then both ends are reset.
 const (
-	takeoverIdle   = 5
-	takeoverTime   = int64(5 * time.Minute)
-	takeoverAnswer = int64(2 * time.Second)
+	takeoverIdle   = 5                      // seconds without packets
+	takeoverTime   = int64(5 * time.Minute) // after it, connections do not continue
+	takeoverAnswer = int64(2 * time.Second) // for a client to answer the segment that provokes its sequence number
 )
 
-// goesOn reports whether a connection that the host has goes on with it. It is called
-// with the balancer's mu held.
+// goesOn reports whether a connection of the shadowed host continues with the host. It is
+// called with the balancer's mu held.
 func (v *vip) goesOn(key connKey, now int64) bool {
 	return key.proto == flow.IPProtoTCP && (v.closed == 0 || now-v.closed < takeoverTime) && now >= v.leaving[key]
 }
 
-// leaves notes that a connection with the host, which is idle, is to be reset, and
-// reports whether its client is to say where it is. It is called with the balancer's mu
-// held.
+// leaves marks an idle connection of the shadowed host for a reset, and reports whether
+// its client has to be provoked to send its sequence number. It is called with the
+// balancer's mu held.
 func (v *vip) leaves(key connKey, now int64) bool {
 	if !v.takeover || v.closed == 0 || key.proto != flow.IPProtoTCP {
 		return false

@@ -77,7 +77,7 @@ type finding struct {
 	proxy       *proxy
 	query       *sbi.Query
 	now         int64
-	any         bool            // whoever may use them: the query is for others
+	any         bool            // without regard to who may use them: the query is for others
 	fits        []sbi.NFProfile // of the instances in the book that fit, in order
 	represented map[string]bool // instances for which an end point stands
 	texts       [][]byte        // in JSON
@@ -147,7 +147,7 @@ func (f *finding) addEndpoints() error {
 	return nil
 }
 
-// handOn adds the instances for which no end point stands: as the NRF has
+// handOn adds the instances without an end point: as the NRF has
 // answered, or, if it did not find them, as they have registered. Those that do not fit are left
 // out, as are those that get no new connections; one that is drained is found if there
 // is nobody else.
@@ -181,10 +181,9 @@ func (f *finding) handOn(s *search) error {
 	return nil
 }
 
-// trusts reports whether it is the NRF that says whether an instance fits: one that
-// cannot be read here and that the requester may use as far as that can be read, or
-// one that is not in the book and is not at the proxy's own addresses. One that has
-// ended is found by its id only.
+// trusts reports whether an instance is found because the NRF has found it: its profile
+// cannot be read in full, and what can be read allows the requester; or it is not known,
+// and not at the proxy's own addresses. An instance that has ended is found by its id only.
 func (f *finding) trusts(raw sbi.Instance) bool {
 	p, q := f.proxy, f.query
 	if x := p.instance(raw.ID); x != nil {

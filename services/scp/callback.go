@@ -20,10 +20,10 @@ import (
 	"github.com/weft-sdn/weft/sbi"
 )
 
-// notifier has those who subscribe to the status of instances at the NRF notified by
-// way of the front, which tells them the end points of instances. The NRF keeps a
-// URI of the front's, which has the subscriber's own in it, signed: so it outlasts a
-// restart of either, and the front sends nothing to where nobody has asked it to.
+// notifier puts the front between the NRF and the subscribers to the status of instances,
+// so that they learn of end points. The NRF keeps a URI of the front that contains the
+// subscriber's own URI, signed: it survives a restart of either, and the front notifies
+// only URIs that a subscriber has given.
 type notifier struct {
 	front *front
 	key   []byte
@@ -32,7 +32,7 @@ type notifier struct {
 	notified map[string]endpointRef // by instance
 }
 
-// callback is where a subscriber is notified, and who it is.
+// callback is a subscriber: the URI at which it is notified, its type and instance.
 type callback struct {
 	URI      string     `json:"u"`
 	Type     sbi.NFType `json:"t,omitempty"`
@@ -47,8 +47,9 @@ const (
 	notifierKey   = 32 // octets
 )
 
-// newNotifier returns a notifier with the key of a bucket, which is made there if
-// there is none; nil if it cannot be kept, for then no URI would outlast a restart.
+// newNotifier returns a notifier that signs by the key in a bucket. It makes that key if
+// there is none, and returns nil if the key cannot be stored: no URI would survive a
+// restart.
 func newNotifier(ctx context.Context, f *front, keys object.Bucket) *notifier {
 	key, _, err := keys.Get(ctx, "notifications")
 	if err == nil && len(key) != notifierKey {
@@ -69,13 +70,13 @@ func (n *notifier) sign(text []byte) []byte {
 	return h.Sum(nil)[:16]
 }
 
-// seal returns the URI of the front's for a callback.
+// seal returns the front's URI for a callback.
 func (n *notifier) seal(c callback) string {
 	text, _ := json.Marshal(c) // of strings
 	return "http://" + n.front.proxy.cfg.Load().self().String() + callbacks + base64.RawURLEncoding.EncodeToString(append(n.sign(text), text...))
 }
 
-// open returns the callback of a token that seal has made.
+// open returns the callback in a token; it is ok if seal has made that.
 func (n *notifier) open(token string) (c callback, ok bool) {
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(text) < 16 || !hmac.Equal(text[:16], n.sign(text[16:])) {
@@ -84,8 +85,8 @@ func (n *notifier) open(token string) (c callback, ok bool) {
 	return c, json.Unmarshal(text[16:], &c) == nil
 }
 
-// subscribe passes a subscription, or a change to one, on to the NRF, with a URI of the
-// front's if the subscriber can be notified by it.
+// subscribe passes a subscription, or a change of one, on to the NRF, with a URI of the
+// front if the front can notify the subscriber.
 func (n *notifier) subscribe(w http.ResponseWriter, r *http.Request, client netip.Addr) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodies.Octets))
 	if err != nil {
@@ -103,8 +104,8 @@ func (n *notifier) subscribe(w http.ResponseWriter, r *http.Request, client neti
 	n.front.toNRF(w, r)
 }
 
-// rewrite returns a subscription, or a patch of one, with a URI of the front's; nil if
-// it stays as it is.
+// rewrite returns a subscription, or a patch of one, with a URI of the front; nil if it
+// stays as it is.
 func (n *notifier) rewrite(method string, body []byte, client netip.Addr) []byte {
 	if !n.front.proxy.cfg.Load().Notifications || bodies.Check(body) != nil {
 		return nil
@@ -161,8 +162,8 @@ func (n *notifier) typeAt(client netip.Addr) sbi.NFType {
 	return ""
 }
 
-// reaches reports whether a client may have the front notify that URI: one at its own
-// port of the network, or, of an SCP, at an address of one that is registered.
+// reaches reports whether the front may notify a URI for a client: the URI is at the
+// client's port of the network or, if the client is an SCP, at a registered address.
 func (n *notifier) reaches(uri string, client netip.Addr) bool {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "http" || u.User != nil || u.Fragment != "" || len(uri) > 1024 {

@@ -24,13 +24,13 @@ type finder struct {
 	fits  map[string]*fit
 }
 
-// asked is what the NRF has answered.
+// asked is an answer of the NRF.
 type asked struct {
-	until int64           // asked again from then on
-	ids   map[string]bool // of those that fit; nil: what is known of them says it
+	until int64           // the NRF is asked again from then on
+	ids   map[string]bool // of the instances that fit; nil: their profiles tell
 }
 
-// fit is the candidates for a request, of one version of what is known.
+// fit is the candidates for a request, at one version of the registry.
 type fit struct {
 	version uint64
 	until   int64 // heartbeats may be late then
@@ -38,16 +38,15 @@ type fit struct {
 	err     error
 }
 
-// fitLife is for how long the candidates for a request stay.
+// fitLife is how long the candidates for a request are kept.
 const fitLife = int64(time.Second)
 
 func newFinder(f *front) *finder {
 	return &finder{front: f, found: map[string]*asked{}, fits: map[string]*fit{}}
 }
 
-// ask asks the NRF for what a request leaves to the front to discover, once in the
-// validity period, and learns from the answer. It returns which instances fit; nil if
-// what is known of them says it.
+// ask asks the NRF for a delegated discovery, once in the validity period, and learns
+// from the answer. It returns the instances that fit; nil if their profiles tell.
 func (f *finder) ask(ctx context.Context, q *sbi.Query, values url.Values, from *http.Request) (map[string]bool, error) {
 	p := f.front.proxy
 	values = maps.Clone(values)
@@ -92,9 +91,8 @@ func (f *finder) ask(ctx context.Context, q *sbi.Query, values url.Values, from 
 	return next.ids, nil
 }
 
-// fitting returns the candidates among the known instances of a type that a query
-// finds, of a service. The error is a ProblemDetails: that who asks may use none, or
-// that none serves.
+// fitting returns the candidates for a service among the known instances that a query
+// finds. The error is a ProblemDetails: the requester may use none, or none serves.
 func (f *finder) fitting(q *sbi.Query, ids map[string]bool, service string) ([]candidate, error) {
 	p, now := f.front.proxy, f.front.now()
 	key := ""
@@ -119,7 +117,7 @@ func (f *finder) fitting(q *sbi.Query, ids map[string]bool, service string) ([]c
 	return x.list, x.err
 }
 
-// search is fitting without its memory. It is called with the proxy's mu held.
+// search is fitting without its cache. It is called with the proxy's mu held.
 func (f *finder) search(q *sbi.Query, ids map[string]bool, service string, now int64) ([]candidate, error) {
 	p := f.front.proxy
 	whole := *q
@@ -142,8 +140,8 @@ func (f *finder) search(q *sbi.Query, ids map[string]bool, service string, now i
 	return nil, sbi.Problem(http.StatusBadRequest, sbi.DiscoveryFailure, fmt.Sprintf("no %.64s that offers %.80q fits the request", q.TargetNFType, service))
 }
 
-// candidates returns where those of some producers that a query finds serve a
-// service, and how many of them do not serve now. It is called with the proxy's mu
+// candidates returns the end points of a service at the producers that a query finds,
+// and how many of these producers do not serve now. It is called with the proxy's mu
 // held.
 func candidates(p *proxy, all []*producer, q *sbi.Query, service string, now int64) (list []candidate, away int, err error) {
 	margin, names := p.cfg.Load().Margin, p.cfg.Load().names()
@@ -181,8 +179,8 @@ func candidates(p *proxy, all []*producer, q *sbi.Query, service string, now int
 	return list, away, nil
 }
 
-// dialable reports whether the front may connect to an address: a host's, which is
-// not of the proxy's own, nor of this machine.
+// dialable reports whether the front may connect to an address: that of a host, not one
+// of the proxy's own, nor of this machine.
 func dialable(cfg *Config, at netip.AddrPort) bool {
 	nrf, _, _ := cfg.nrf() // Validate has seen both
 	listen, _ := cfg.listen()

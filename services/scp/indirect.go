@@ -14,7 +14,7 @@ import (
 	"github.com/weft-sdn/weft/sbi"
 )
 
-// delegated reports whether a request is left to an SCP.
+// delegated reports whether a request is for an SCP to pass on.
 func delegated(h http.Header) bool {
 	if h[sbi.TargetAPIRoot] != nil || h[sbi.RoutingBinding] != nil {
 		return true
@@ -55,7 +55,7 @@ func (r *relay) serve(w http.ResponseWriter, req *http.Request, client netip.Add
 	r.pass.ServeHTTP(w, req.WithContext(context.WithValue(ctx, indirectKey{}, e)))
 }
 
-// checkPath refuses a path that a producer may read as another one.
+// checkPath refuses a path with dot segments, which a producer may resolve.
 func checkPath(u *url.URL) error {
 	if !strings.HasPrefix(u.Path, "/") || slices.ContainsFunc(strings.Split(u.Path, "/"), func(s string) bool { return s == "." || s == ".." }) {
 		return sbi.Problem(http.StatusBadRequest, sbi.InvalidAPI, "the path has more than one spelling")
@@ -126,8 +126,8 @@ func (r *relay) route(ctx context.Context, req *http.Request, who consumer, clie
 	return e, nil
 }
 
-// query returns what a request asks for, with who sends it; its target type is empty
-// if it leaves no discovery to the front.
+// query returns the delegated discovery of a request, completed with its sender. The
+// target type is empty if the request delegates none.
 func (r *relay) query(values url.Values, h http.Header, client netip.Addr) (*sbi.Query, error) {
 	p := r.front.proxy
 	if values.Get("requester-nf-type") == "" {
@@ -163,8 +163,8 @@ func (r *relay) query(values url.Values, h http.Header, client netip.Addr) (*sbi
 	return q, nil
 }
 
-// knows reports whether what a client says of who asks has been judged, or is to be
-// believed.
+// knows reports whether the instance that a client names as the requester is to be
+// believed: the client is registered, or relays for others.
 func (r *relay) knows(client netip.Addr) bool {
 	p := r.front.proxy
 	p.mu.Lock()
@@ -191,9 +191,8 @@ func (r *relay) overloaded(list []candidate, policy *api.ScpPolicy) error {
 	return problem
 }
 
-// named finds the producer that a request names by its API root: one that is
-// registered, or, for a callback, the host of one. An end point's root stands for
-// its type.
+// named adds the producer at the API root of a request: one that is registered there or,
+// for a callback, any at that address. The API root of an end point selects its type.
 func (r *relay) named(e *indirectRequest, root sbi.APIRoot, service string, q *sbi.Query, client netip.Addr, callback bool) error {
 	p := r.front.proxy
 	x, cfg := p.index.Load(), p.cfg.Load()
@@ -235,8 +234,8 @@ func (r *relay) named(e *indirectRequest, root sbi.APIRoot, service string, q *s
 	return nil
 }
 
-// among returns the candidates among some producers of any type. It is called with
-// the proxy's mu held.
+// among returns the candidates among producers of any types. It is called with the
+// proxy's mu held.
 func (r *relay) among(all []*producer, q *sbi.Query, service string) (list []candidate, err error) {
 	for _, nf := range all {
 		one := &sbi.Query{TargetNFType: nf.profile.NFType, Requester: q.Requester, TargetInstanceID: nf.id()}
@@ -251,8 +250,8 @@ func (r *relay) among(all []*producer, q *sbi.Query, service string) (list []can
 	return list, err
 }
 
-// bound returns the candidates that a binding names: the instance, then those of its
-// set.
+// bound returns the candidates that a binding names: the instance, then the others of
+// its set.
 func (r *relay) bound(b sbi.Binding, service string, q *sbi.Query) ([]candidate, error) {
 	p := r.front.proxy
 	x := p.index.Load()

@@ -14,7 +14,7 @@ import (
 // instances is the path of the list of instances (NFListRetrieval).
 const instances = "/nnrf-nfm/v1/nf-instances"
 
-// listing is a list of instances that a function is to get.
+// listing is a request for the list of instances.
 type listing struct {
 	notifier   *notifier
 	requesters []requester
@@ -25,8 +25,8 @@ type listing struct {
 // listingKey is the key of the listing that a request is for.
 type listingKey struct{}
 
-// list passes a request for the list of instances on. A function that is registered
-// gets end points instead of the instances for which they stand.
+// list passes on a request for the list of instances. A registered function gets end
+// points in place of their instances.
 func (n *notifier) list(w http.ResponseWriter, r *http.Request, client netip.Addr) {
 	p := n.front.proxy
 	l := &listing{notifier: n, own: map[string]bool{}, found: map[group]string{}}
@@ -46,7 +46,8 @@ func (n *notifier) list(w http.ResponseWriter, r *http.Request, client netip.Add
 }
 
 // requestersAt returns the functions that are registered from an address and use others'
-// services; none if who is there manages others. It is called with the proxy's mu held.
+// services: all but NRFs, and none at a registrar's address. It is called with the proxy's
+// mu held.
 func requestersAt(p *proxy, client netip.Addr) (all []requester) {
 	if p.trusted(client) {
 		return nil
@@ -59,7 +60,7 @@ func requestersAt(p *proxy, client netip.Addr) (all []requester) {
 	return all
 }
 
-// replace puts end points into the list that the NRF has answered.
+// replace puts end points into the NRF's answer.
 func (l *listing) replace(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
 		return nil
@@ -76,8 +77,7 @@ func (l *listing) replace(resp *http.Response) error {
 	return nil
 }
 
-// translate returns a list with end points instead of instances; nil if there are
-// none.
+// translate returns a list with end points in place of instances; nil if there are none.
 func (l *listing) translate(ctx context.Context, text []byte) []byte {
 	var members, links map[string]json.RawMessage
 	if json.Unmarshal(text, &members) != nil {
@@ -169,8 +169,8 @@ func (l *listing) find(id string) (of group, by endpointRef, vips []string) {
 	return of, by, nil
 }
 
-// retrieve answers a request for an end point by its id. Who may not use it gets what
-// the NRF says.
+// retrieve answers a request for an end point by its id. It passes the request of a client
+// that may not use the end point on to the NRF.
 func (n *notifier) retrieve(w http.ResponseWriter, r *http.Request, client netip.Addr, id string) {
 	one, vips := n.profileOf(client, id)
 	if one == nil {

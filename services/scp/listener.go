@@ -19,9 +19,9 @@ import (
 const portPart = 4
 
 // places divides the connections of the front among the ports of the network at
-// which clients are, however many addresses are there; clients whose ports are not
-// known have the share of one. A connection that is idle makes room for the next:
-// first one of the port that has the most.
+// which clients are, however many addresses a port has; clients whose ports are not
+// known share the part of one. An idle connection makes room for a new one, first one of
+// the port that has the most.
 type places struct {
 	all     *shares.Places
 	most    int
@@ -47,9 +47,9 @@ type room struct {
 	idle func(bool) // notes whether the connection waits for its client
 }
 
-// take gives a connection of a port a place; a zero location is that of clients
-// whose port is not known. abort ends the connection for another, soon after it has
-// been called; it must not wait.
+// take gives a connection from a port a place. The location of clients whose port is not
+// known is zero. abort is called to end the connection in favour of another; it must not
+// block.
 func (p *places) take(at flow.Location, abort func()) (room, bool) {
 	note := func(c Counter) {
 		c.Add(1)
@@ -111,7 +111,7 @@ func (c *limitedConn) Close() error {
 
 func (c *limitedConn) setIdle(idle bool) { c.room.idle(idle) }
 
-// noteState notes whether a connection waits for its client (http.Server.ConnState).
+// noteState records whether a connection is idle (http.Server.ConnState).
 func noteState(c net.Conn, state http.ConnState) {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()

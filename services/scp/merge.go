@@ -166,7 +166,8 @@ func union[P, T any](of []P, list func(*P) []T) (items []T) {
 	return items
 }
 
-// slicesOf returns the slices that one of some serves: of each network, if all say so.
+// slicesOf returns the slices that any of some profiles or services serves, and those by
+// network if all have such a list.
 func slicesOf[P any](of []P, said func(*P) ([]sbi.Snssai, []sbi.PlmnSnssai)) ([]sbi.Snssai, []sbi.PlmnSnssai) {
 	whole := func(p *P) []sbi.Snssai {
 		list, per := said(p)

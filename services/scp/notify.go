@@ -16,8 +16,8 @@ import (
 	"github.com/weft-sdn/weft/sbi"
 )
 
-// notify passes a notification of the NRF on to the subscriber, with an end point
-// instead of the instance where there is one.
+// notify passes a notification of the NRF on to the subscriber, with the end point in
+// place of the instance if there is one.
 func (n *notifier) notify(w http.ResponseWriter, r *http.Request, client netip.Addr) {
 	p := n.front.proxy
 	nrf, _, _ := p.cfg.Load().nrf() // Validate has seen it
@@ -60,16 +60,16 @@ func (n *notifier) notify(w http.ResponseWriter, r *http.Request, client netip.A
 	}
 }
 
-// discard is an answer that nobody wants.
+// discard is a ResponseWriter that discards the answer.
 type discard struct{ header http.Header }
 
 func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d *discard) WriteHeader(int)             {}
 
-// translate returns what a subscriber gets instead of a notification: for an
-// instance that is reached by an end point, that; the end of an instance as it is, and
-// that of the end point if nobody is left.
+// translate returns the notifications that a subscriber gets for one of the NRF's: one of
+// the end point for an instance that has one; for the end of an instance the NRF's own,
+// and the end of the end point if that has no other instance.
 func (n *notifier) translate(ctx context.Context, c callback, body []byte) [][]byte {
 	var data sbi.NotificationData
 	if answers.Check(body) != nil || json.Unmarshal(body, &data) != nil {
@@ -104,8 +104,8 @@ func (n *notifier) translate(ctx context.Context, c callback, body []byte) [][]b
 	return [][]byte{body}
 }
 
-// left returns the end point that stood for an instance that ends, and whether it stands
-// for no other.
+// left returns the end point of an instance that ends, and whether it was the last one
+// of that end point.
 func (n *notifier) left(id string) (by endpointRef, last bool) {
 	n.mu.Lock()
 	by, known := n.notified[id]
@@ -117,8 +117,8 @@ func (n *notifier) left(id string) (by endpointRef, last bool) {
 	return by, known && !slices.ContainsFunc(p.members(by.of), func(m member) bool { return m.id() != id })
 }
 
-// endPoint returns the end point by which a subscriber reaches an instance; no profile
-// if it has none, or if what tells its members apart counts for choosing among them.
+// endPoint returns the end point by which a subscriber reaches an instance, when the
+// switches are ready for it; no profile if it has none (endpointFor).
 func (n *notifier) endPoint(ctx context.Context, c callback, id string) (by endpointRef, one *sbi.NFProfile) {
 	p := n.front.proxy
 	if !p.knows(id) {
@@ -149,8 +149,7 @@ func (n *notifier) find(c callback, id string) (by endpointRef, one *sbi.NFProfi
 	return endpointFor(p, x, who, n.front.now())
 }
 
-// relays reports whether the subscriber is one that uses producers for others: an SCP,
-// or a registrar.
+// relays reports whether the subscriber uses producers for others: an SCP or a registrar.
 func (c callback) relays(p *proxy) bool {
 	u, err := url.Parse(c.URI)
 	if err != nil || c.Type != "" && c.Type != sbi.SCP {
@@ -167,7 +166,7 @@ func (n *notifier) await(ctx context.Context, vips []string) error {
 	return n.front.await(waiting, vips)
 }
 
-// note notes that consumers have an end point instead of an instance.
+// note records that consumers have an end point in place of an instance.
 func (n *notifier) note(id string, by endpointRef) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -70,9 +70,9 @@ func (r *registry) sorted(of string) (list []*producer) {
 	return list
 }
 
-// prove follows the network: an address that nobody had seen is its registrant's if it
-// is together with that, and not if it is seen elsewhere. It returns the instances that
-// have changed.
+// prove follows the network: an address that had not been seen is its registrant's once
+// both are at one port, and foreign once it is seen elsewhere. It returns the instances
+// that have changed.
 func (r *registry) prove(together func(a, b netip.Addr) bool, seen func(netip.Addr) (object.Station, bool)) (changed []*producer) {
 	for _, x := range r.book {
 		if len(x.unproven) == 0 {

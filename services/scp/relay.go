@@ -27,8 +27,8 @@ const (
 	reachTime    = time.Second // for a connection to a producer
 )
 
-// relay passes requests on that consumers leave to an SCP (TS 29.500, 6.10): to the
-// producer that a request names, or to one that it chooses.
+// relay passes on the requests of indirect communication (TS 29.500, 6.10): to the
+// producer that a request names, or to one that the relay chooses.
 type relay struct {
 	front   *front
 	name    string // in Via and Server
@@ -102,7 +102,7 @@ func newRelayClient(f *front) http.RoundTripper {
 	return t
 }
 
-// notReached is that nobody has got a request.
+// notReached is the error of a request that no producer has received.
 type notReached struct{ err error }
 
 func (e *notReached) Error() string { return e.err.Error() }
@@ -121,7 +121,7 @@ func (r *relay) refuse(w http.ResponseWriter, problem *sbi.ProblemDetails) {
 	sbi.WriteProblem(w, problem)
 }
 
-// unreached returns the problem of a producer that does not answer.
+// unreached returns the problem for an error of sending to a producer.
 func unreached(err error) *sbi.ProblemDetails {
 	var tooBig *http.MaxBytesError
 	switch {
@@ -135,7 +135,7 @@ func unreached(err error) *sbi.ProblemDetails {
 	return sbi.Problem(http.StatusGatewayTimeout, sbi.TargetNotReachable, "the producer does not answer")
 }
 
-// send passes a request on to one address, by another URI.
+// send passes a request on to an address, with the URI to.
 func (r *relay) send(w http.ResponseWriter, req *http.Request, to *url.URL, at netip.AddrPort) {
 	ctx, cancel := context.WithTimeout(req.Context(), relayTime)
 	defer cancel()
@@ -189,7 +189,7 @@ type relayedBody struct {
 	ended func()
 }
 
-// Read reads, but not too much (io.Reader).
+// Read reads at most mostRelayed octets in all (io.Reader).
 func (b *relayedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, fmt.Errorf("the answer has more than %d octets", mostRelayed)
@@ -208,8 +208,8 @@ func (b *relayedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// answered says which producer an answer is from, where the consumer cannot know, and
-// notes to which one it is bound.
+// answered adds the producer to an answer whose consumer cannot know it, and records
+// which producer the consumer uses.
 func (r *relay) answered(resp *http.Response) error {
 	e := resp.Request.Context().Value(indirectKey{}).(*indirectRequest)
 	if resp.StatusCode >= 400 {

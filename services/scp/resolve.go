@@ -22,7 +22,7 @@ const (
 // lookup returns the addresses of a name.
 type lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 
-// lookupAt returns what asks a DNS server.
+// lookupAt returns a lookup at a DNS server.
 func lookupAt(server netip.AddrPort) lookup {
 	var d net.Dialer
 	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -34,7 +34,7 @@ func lookupAt(server netip.AddrPort) lookup {
 	}
 }
 
-// resolver asks for the names in profiles that scp.names lacks.
+// resolver resolves the names in profiles that scp.names lacks.
 type resolver struct {
 	proxy *proxy
 	ask   lookup

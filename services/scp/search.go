@@ -24,11 +24,11 @@ const (
 	mostResults  = 64 << 20 // octets that the NRF has answered to all of them
 )
 
-// searches are those that are remembered, by what they are known by. The proxy's mu
-// guards them.
+// searches are the discoveries that are remembered, by their keys. The proxy's mu guards
+// them.
 type searches map[string]*search
 
-// note notes what the NRF has answered to a search.
+// note records what the NRF has answered to a search.
 func (all searches) note(k string, s *search, result *sbi.SearchResult) {
 	s.result, s.failed, s.found = *result, nil, nil
 	s.result.Raw = slices.Clone(result.Raw) // others may have the same answer
@@ -44,8 +44,8 @@ func (all searches) note(k string, s *search, result *sbi.SearchResult) {
 	}
 }
 
-// askAnew has the NRF asked again for instances of a type: one of them is handed on as
-// the NRF has it, and that has changed.
+// askAnew ends the validity of the searches for a type: an instance that is handed on as
+// the NRF has it has changed.
 func (all searches) askAnew(of sbi.NFType) {
 	for _, s := range all {
 		if s.of == of {

@@ -6,10 +6,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// table keeps so many values at most, and divides them among the ports of the
-// network from which they come: a port that has its share loses the value that it
-// used longest ago, and where there is no room the port that has the most does.
-// Whoever uses it locks.
+// table keeps a limited number of values, divided among the ports of the network from
+// which they come: a port that has its share loses its least recently used value; in a
+// full table, the port with the most values loses one. The caller locks it.
 type table[K comparable, V any] struct {
 	most  int
 	of    map[K]*list.Element
@@ -34,8 +33,7 @@ func (t *table[K, V]) get(k K) *V {
 	return nil
 }
 
-// use returns the value of a key that a port uses, which has none before if it is
-// fresh.
+// use returns the value of a key that a port uses; fresh if it is new.
 func (t *table[K, V]) use(k K, at flow.Location) (v *V, fresh bool) {
 	if e := t.of[k]; e != nil {
 		i := e.Value.(*tableItem[K, V])

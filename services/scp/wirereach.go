@@ -58,7 +58,7 @@ func (c *targetConn) Close() error {
 	return c.Conn.Close()
 }
 
-// isTarget reports whether the stack has, or had just now, connections to somebody.
+// isTarget reports whether the stack has, or has just had, connections to an address.
 func (w *wire) isTarget(a netip.Addr) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -199,11 +199,7 @@ func (r *relay) named(e *indirectRequest, root sbi.APIRoot, service string, q *s
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if root.Host != "" {
-		var all []*producer
-		for _, nf := range x.names[root.Host] {
-			all = append(all, nf)
-		}
-		list, err := r.among(all, q, service)
+		list, err := r.among(x.names[root.Host], q, service)
 		e.tries = slices.DeleteFunc(list, func(c candidate) bool { return c.at.Addr.Port() != root.Addr.Port() || c.at.Scheme != root.Scheme })
 		e.named = len(e.tries) > 0
 		return err

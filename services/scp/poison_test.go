@@ -1,6 +1,7 @@
 package scp
 
 import (
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -230,5 +231,12 @@ func TestOctetsOfOneHost(t *testing.T) {
 	}
 	if a, b := put(100, 1_000_000), put(200, 10); a != 201 || b != 201 {
 		t.Errorf("again: status %d; a short one: %d", a, b)
+	}
+	patch := func(n int, text string) int {
+		resp, _ := g.do(1, "PATCH", "/nnrf-nfm/v1/nf-instances/"+id(n), fmt.Sprintf(`[{"op":"replace","path":"/locality","value":%q}]`, text))
+		return resp.StatusCode
+	}
+	if long, short := patch(200, strings.Repeat("x", 900_000)), patch(200, "y"); long != 429 || short != 204 {
+		t.Errorf("a patch that makes it long: status %d; one that does not: %d", long, short)
 	}
 }

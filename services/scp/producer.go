@@ -152,14 +152,6 @@ func digest(text string) string {
 // id returns by what the instance is known.
 func (p *producer) id() string { return strings.ToLower(p.profile.NFInstanceID) }
 
-// octets returns how long the profile is; 0 if there is none.
-func (p *producer) octets() int {
-	if p == nil {
-		return 0
-	}
-	return len(p.text)
-}
-
 // requester returns the instance as a consumer.
 func (p *producer) requester() *sbi.Requester {
 	r := &sbi.Requester{NFType: p.profile.NFType, InstanceID: p.profile.NFInstanceID}

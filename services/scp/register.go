@@ -43,10 +43,6 @@ func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte
 			p.count.noRoom.Add(1)
 			return sbi.Problem(http.StatusTooManyRequests, "", fmt.Sprintf("%d instances are at the port of the network where %v is already, an eighth of scp.instances", most, by))
 		}
-		if was := x.octets(); !p.relays(by) && p.octetsOf(by)-was+len(body) > mostProfiles {
-			p.count.noRoom.Add(1)
-			return sbi.Problem(http.StatusTooManyRequests, "", fmt.Sprintf("the profiles that are registered from %v have more than %d octets", by, mostProfiles))
-		}
 	case http.MethodPatch:
 		items, err := sbi.ParsePatch(body)
 		if err != nil {
@@ -63,6 +59,10 @@ func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte
 		}
 	default:
 		return nil
+	}
+	if grows := x == nil || len(text) > len(x.text); grows && !p.relays(by) && p.octetsOf(by, x)+len(text) > mostProfiles {
+		p.count.noRoom.Add(1)
+		return sbi.Problem(http.StatusTooManyRequests, "", fmt.Sprintf("the profiles that are registered from %v have more than %d octets", by, mostProfiles))
 	}
 	profile, err := sbi.Read(text)
 	if err == nil {

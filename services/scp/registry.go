@@ -104,10 +104,12 @@ func (r *registry) instance(id string) *producer {
 	return r.ended[id]
 }
 
-// octetsOf returns how long the profiles are that a client has registered.
-func (r *registry) octetsOf(by netip.Addr) (n int) {
+// octetsOf returns the length of the profiles at a client's address, but for one instance.
+func (r *registry) octetsOf(by netip.Addr, but *producer) (n int) {
 	for _, x := range r.byAddr[by] {
-		n += len(x.text)
+		if x != but {
+			n += len(x.text)
+		}
 	}
 	return n
 }

@@ -38,3 +38,20 @@ func TestTwoChoices(t *testing.T) {
 		t.Errorf("one that rests: chose %v", x[0])
 	}
 }
+
+// The end point with the fewest requests for its weight is chosen.
+func TestLeast(t *testing.T) {
+	c := newChooser()
+	var list []candidate
+	for i, weight := range []int{100, 300} {
+		list = append(list, candidate{id: id(i), at: sbi.EndPoint{Addr: netip.AddrPortFrom(netip.MustParseAddr(at(i)), 80)}, weight: weight})
+	}
+	policy, who := &api.ScpPolicy{Type: "UDM", Algorithm: "least", Per: "connection"}, consumer{"x", flow.Location{}}
+	for n, want := range []int{1, 1, 0, 1} {
+		x := c.order(list, policy, who, 0)[0]
+		if x.id != id(want) {
+			t.Errorf("request %d: chose %v", n, x)
+		}
+		c.begin(x.at.Addr)
+	}
+}

@@ -87,12 +87,9 @@ func (l *listing) translate(ctx context.Context, text []byte) []byte {
 	if members[name] == nil {
 		name = "_link" // of free5GC
 	}
-	var items []map[string]json.RawMessage
+	var items oneOrMore[map[string]json.RawMessage]
 	if json.Unmarshal(members[name], &links) != nil {
 		return nil
-	}
-	if list := links["item"]; len(list) > 0 && list[0] == '{' { // the only one (JSON HAL)
-		links["item"] = slices.Concat([]byte{'['}, list, []byte{']'})
 	}
 	if json.Unmarshal(links["item"], &items) != nil {
 		return nil

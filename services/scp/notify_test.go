@@ -56,8 +56,8 @@ func (g *rig) subscribe(n int, uri, more string) string {
 	return kept.URI
 }
 
-// told is a notification as a subscriber gets it.
-func told(x *function) (data sbi.NotificationData) {
+// notified returns the last notification that a subscriber has got.
+func notified(x *function) (data sbi.NotificationData) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	_ = json.Unmarshal(x.body, &data)
@@ -84,7 +84,7 @@ func TestNotifications(t *testing.T) {
 	end := "http://nrf/nnrf-nfm/v1/nf-instances/" + all
 	check := func(what string, event sbi.NFEvent) {
 		t.Helper()
-		if got := told(amf); got.Event != event || got.NFInstanceURI != end || got.NFProfile == nil || got.NFProfile.NFInstanceID != all || !strings.HasPrefix(got.NFProfile.IPv4Addresses[0], "127.0.9.") {
+		if got := notified(amf); got.Event != event || got.NFInstanceURI != end || got.NFProfile == nil || got.NFProfile.NFInstanceID != all || !strings.HasPrefix(got.NFProfile.IPv4Addresses[0], "127.0.9.") {
 			t.Errorf("%s: told %+v", what, got)
 		}
 	}
@@ -102,14 +102,14 @@ func TestNotifications(t *testing.T) {
 	notify(sbi.NFRegistered, 5)
 	g.do(5, "DELETE", "/nnrf-nfm/v1/nf-instances/"+id(5), "")
 	notify(sbi.NFDeregistered, 5)
-	if got := told(amf); got.Event != sbi.NFDeregistered || !strings.HasSuffix(got.NFInstanceURI, id(5)) {
+	if got := notified(amf); got.Event != sbi.NFDeregistered || !strings.HasSuffix(got.NFInstanceURI, id(5)) {
 		t.Errorf("one of two ends: told %+v", got)
 	}
 	amf.mu.Lock()
 	before := len(amf.got)
 	amf.mu.Unlock()
 	notify(sbi.NFDeregistered, 6)
-	if got := told(amf); len(amf.got) != before+2 || !strings.HasSuffix(got.NFInstanceURI, id(6)) {
+	if got := notified(amf); len(amf.got) != before+2 || !strings.HasSuffix(got.NFInstanceURI, id(6)) {
 		t.Errorf("the last one ends: %d notifications, the last %+v", len(amf.got)-before, got)
 	}
 	if got := amf.bodies[len(amf.bodies)-2]; !strings.Contains(got, all) {
@@ -236,8 +236,8 @@ func TestNotificationsOfSCPs(t *testing.T) {
 		}
 	}
 	uri := g.subscribe(2, "http://"+scp.at.String()+"/c", `, "reqNfType": "SCP"`)
-	if g.notifyAs("127.0.0.1", uri, body); told(scp).NFProfile == nil || told(scp).NFProfile.NFInstanceID != end {
-		t.Errorf("the SCP is told %+v", told(scp))
+	if g.notifyAs("127.0.0.1", uri, body); notified(scp).NFProfile == nil || notified(scp).NFProfile.NFInstanceID != end {
+		t.Errorf("the SCP is told %+v", notified(scp))
 	}
 	if got := g.list(2, "?nf-type=AUSF"); !slices.Equal(got, []string{end}) {
 		t.Errorf("the SCP lists %v", got)

@@ -27,10 +27,9 @@ var odds = []string{
 	`"` + strings.Repeat("x", 3000) + `"`, `[` + strings.Repeat(`"x",`, 300) + `"x"]`,
 }
 
-// TestNobodyVanishes registers profiles of which one member is something else or
-// missing: a consumer whom the NRF would have told
-// of the instance finds it, or its registration was refused as one that hides an
-// address; and whoever else is there stays found.
+// TestNobodyVanishes registers profiles with one member changed or removed. A consumer
+// finds the instance if the NRF would, unless its registration was refused for hiding an
+// address; the other instance stays found.
 func TestNobodyVanishes(t *testing.T) {
 	g := newRig(t)
 	g.handler.Store(&mannered{fakeNRF: g.nrf})
@@ -66,15 +65,15 @@ func TestNobodyVanishes(t *testing.T) {
 			for _, x := range found.Raw {
 				ids[x.ID] = true
 			}
-			switch stood := len(ids) > 1 && !ids[id(5)]; {
+			switch represented := len(ids) > 1 && !ids[id(5)]; {
 			case got.StatusCode != 200 || len(ids) == 0:
 				t.Errorf("%s = %.100s: %s, found %v", pointer, odd, got.Status, ids)
 			case resp.StatusCode != 201:
 			case ids[id(5)]:
 				own++
-			case stood:
+			case represented:
 				balanced++
-			case nrfTells(profile):
+			case nrfFinds(profile):
 				t.Errorf("%s = %.100s: the NRF has it, and it is not found", pointer, odd)
 			}
 		}
@@ -85,9 +84,9 @@ func TestNobodyVanishes(t *testing.T) {
 	}
 }
 
-// nrfTells reports whether the NRF tells an AMF of a profile, as an NRF does that looks at
-// its type, its status and at who may use it.
-func nrfTells(text string) bool {
+// nrfFinds reports whether an NRF finds a profile for an AMF, by its type, its status and
+// who may use it.
+func nrfFinds(text string) bool {
 	var p struct {
 		Type   string `json:"nfType"`
 		Status string `json:"nfStatus"`

@@ -77,10 +77,10 @@ func (g *rig) function(n int, of sbi.NFType, change ...func(*sbi.NFProfile)) *fu
 	return x
 }
 
-// headers of a request for a UDM that is left to the front.
+// forUDM are the headers of a delegated discovery of a UDM.
 var forUDM = []string{"3gpp-Sbi-Discovery-target-nf-type", "UDM", "3gpp-sbi-discovery-service-names", "nudm-main", "3gpp-Sbi-Discovery-requester-nf-type", "AMF"}
 
-// What consumers leave to an SCP reaches a producer, with what TS 29.500 has it say.
+// Requests of models C and D reach a producer, and answers have the headers of TS 29.500.
 func TestRelay(t *testing.T) {
 	g := newRig(t, func(c *Config) { c.NRFTimeout = time.Second })
 	udm := g.function(5, sbi.UDM, func(p *sbi.NFProfile) { p.FQDN, p.NFSetIDList = "udm5.example.org", []string{"set1.udmset.example"} })
@@ -204,8 +204,8 @@ func TestRelayOfDead(t *testing.T) {
 	}
 }
 
-// Parameters that the front does not know have the NRF choose, and one that does not
-// answer is done without as far as can be.
+// Parameters that the front does not know are for the NRF to judge; without the NRF, the
+// front uses what it knows.
 func TestRelayAsksNRF(t *testing.T) {
 	g := newRig(t)
 	g.function(5, sbi.UDM)

@@ -274,7 +274,7 @@ func (b *balancer) changed(old, now *vip) {
 				b.revoke(d, now, c, t)
 			}
 		}
-		b.resplit(d, m)
+		m.resplit(d)
 		if was.vip.check == now.check {
 			m.health = was.health
 			m.health.ends = 0

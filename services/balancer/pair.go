@@ -59,11 +59,11 @@ func (v *vip) againText() string {
 	return againNames[btoi(v.rebind)]
 }
 
-// resplit has the pairs of a member split if the member is drained, or its VIP has
-// pairs no more: the next packet of each of their connections comes to the
-// controller and gets entries that keep it with the member, and new connections go
-// elsewhere. It is called with mu held.
-func (b *balancer) resplit(d *flow.Decision, m *member) {
+// resplit splits the pairs of a member if the member is drained, or if its VIP has no
+// pairs any more: the next packet of each of their connections comes to the controller
+// and gets entries that keep it with the member, and new connections go elsewhere. It is
+// called with the balancer's mu held.
+func (m *member) resplit(d *flow.Decision) {
 	for c := range m.conns {
 		if split := m.wish == drain || !m.vip.paired; c.kind == paired && split != c.split {
 			if c.split, c.until = split, 0; c.there {

@@ -185,9 +185,16 @@ func lockPart(path, dir string) (*os.File, error) {
 		case err != nil && !errors.Is(err, unix.EWOULDBLOCK):
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		case time.Now().After(end):
-			return nil, fmt.Errorf("data directory %s is in use by process %s; stop that process, or give this one a directory of its own", dir, strings.TrimSpace(string(by)))
+			return nil, inUse{dir, strings.TrimSpace(string(by))}
 		}
 	}
+}
+
+// inUse is the error of a data directory whose part that stays root runs.
+type inUse struct{ dir, process string }
+
+func (e inUse) Error() string {
+	return fmt.Sprintf("data directory %s is in use by process %s; stop that process, or give this one a directory of its own", e.dir, e.process)
 }
 
 // inheritPart has the processes that this one starts not hold the part that stays

@@ -141,6 +141,9 @@ func leaveRoot(flag, data, key string, part partConfig) error {
 	}
 	part.UID, part.Workers = a.UID, workersDirectory(dir)
 	p, err := startPart(part, dir, key)
+	if errors.As(err, new(inUse)) {
+		return err // --user root does not help
+	}
 	if err != nil {
 		return fmt.Errorf("the part of the controller that stays root: %w; or start with --user root", err)
 	}

@@ -15,7 +15,7 @@ func writeScp(t *cli.Table, _, answer proto.Message) {
 	m := answer.(*api.GetScpResponse)
 	writeList(t, m, "producers")
 	if len(m.Endpoints) > 0 {
-		t.Row("")
+		fmt.Fprintln(t)
 		writeList(t, m, "endpoints")
 	}
 	odd := proto.CloneOf(m)

@@ -148,6 +148,9 @@ func (d *Demo) run(ctx context.Context, cmd *cobra.Command, keep bool) (err erro
 	if err := d.stop(ctx); err != nil {
 		return err
 	}
+	if err := checkPorts(d.listen, d.HTTP); err != nil {
+		return err
+	}
 	defer func() {
 		if keep && err == nil {
 			return

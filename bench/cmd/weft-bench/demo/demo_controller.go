@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,22 @@ import (
 	"github.com/weft-sdn/weft/internal/companion"
 	"github.com/weft-sdn/weft/internal/wholefile"
 )
+
+// checkPorts returns an error if another process listens where the demo's controller
+// is to listen: what that process answers would be taken for the controller's answers.
+func checkPorts(listen, http string) error {
+	for _, at := range []struct{ flag, address string }{{"listen", listen}, {"http", http}} {
+		l, err := net.Listen("tcp", at.address)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("--%s: %s is in use, perhaps by another controller; stop that one, or choose another address", at.flag, at.address)
+		}
+		if err != nil {
+			return fmt.Errorf("--%s: %w", at.flag, err)
+		}
+		_ = l.Close()
+	}
+	return nil
+}
 
 // startController starts the controller as a process of its own, which
 // outlives the demo, and waits until it answers.

@@ -102,8 +102,8 @@ func del(args *skel.CmdArgs) error {
 // remove takes back what add has done, also if only half of it was.
 func (c *Config) remove(ctx context.Context, a attachment) error {
 	err := c.disconnect(ctx, a)
-	if err == nil {
-		err = deleteInterface(a)
+	if e := deleteInterface(a); err == nil {
+		err = e
 	}
 	if c.IPAM.Type == "" {
 		return err

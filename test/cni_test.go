@@ -135,6 +135,11 @@ func TestCNI(t *testing.T) {
 	if out, err := cni(1, "gc", "udm", "10.9.0.3/24"); err != nil {
 		t.Errorf("gc: %v\n%s", err, out)
 	}
+	broken := `{"cniVersion": "1.1.0", "name": "broken", "type": "weft-cni", "controllers": ["tcp:192.0.2.1:6653"], "ovsdb": "unix:/nowhere", "runtimeConfig": {"ips": ["10.9.0.9/24"]}}`
+	if out, err := in(0, "env", "CNI_COMMAND=ADD", "CNI_CONTAINERID=broken", "CNI_NETNS=/run/netns/"+id+"-amf", "CNI_IFNAME=net2", "CNI_PATH="+dir+"/bin",
+		"sh", "-c", "echo '"+broken+"' | "+dir+"/bin/weft-cni"); err == nil {
+		t.Errorf("add without Open vSwitch succeeds:\n%s", out)
+	}
 	for i, want := range []int{2, 2} { // phy, and the node's own: cnitool's gc names no container that is there
 		if out := strings.Fields(vsctl(i, "list-br")); len(out) != want {
 			t.Errorf("node %d has the switches %q, want %d", i+1, out, want)

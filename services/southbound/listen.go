@@ -52,7 +52,7 @@ func listen(addresses []string, s *secure.Secrets, open func(network, address st
 			network, own.secrets = "tcp", s
 		}
 		if own.Listener, err = open(network, address); err != nil {
-			hint := "choose another address with the key listen"
+			hint := "choose another address with --listen, or the key southbound.listen"
 			if errors.Is(err, syscall.EADDRINUSE) {
 				hint = "is another controller running? " + hint
 			}

@@ -244,7 +244,7 @@ func TestUpPlanPortInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	const want = "weft: service southbound: listen for switches: listen tcp %[1]s: bind: address already in use; is another controller running? choose another address with the key listen\n"
+	const want = "weft: service southbound: listen for switches: listen tcp %[1]s: bind: address already in use; is another controller running? choose another address with --listen, or the key southbound.listen\n"
 	for _, args := range [][]string{{"up"}, {"up", "split"}} {
 		dir := openDir(t)
 		p := startWeft(t, append(args, "--listen", l.Addr().String(), "--http", freeAddress(t), "--data-dir", dir, "--quiet")...)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/traffic"
 )
@@ -347,7 +348,7 @@ func (a *appsTest) calls() {
 	s := a.python(a.write("calls.py", callsScript), a.url)
 	select {
 	case <-s.ended:
-	case <-time.After(40 * time.Second):
+	case <-time.After(testwait.Limit):
 		a.t.Fatal("the call does not return")
 	}
 	var m struct{ Hosts []struct{ MAC string } }

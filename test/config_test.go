@@ -20,6 +20,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab/traffic"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/services/discovery"
@@ -111,7 +112,7 @@ func startConfigured(t *testing.T, store local.Store, address, given string, mor
 	t.Cleanup(c.stop)
 	select {
 	case c.env = <-got:
-	case <-time.After(30 * time.Second):
+	case <-time.After(testwait.Limit):
 		t.Fatal("the controller does not start")
 	}
 	return c

@@ -255,7 +255,7 @@ func (d *deployment) workers(ctx context.Context) (*api.ListWorkersResponse, err
 
 // command runs a command of weft's against the northbound.
 func (d *deployment) command(ctx context.Context, args ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, testwait.Limit)
 	defer cancel()
 	line := within(d.namespace, slices.Concat([]string{d.weft}, args, []string{"--server", "http://" + d.north})...)
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/traffic"
 
@@ -44,7 +45,7 @@ func (d *deployment) connect() *testbed.Source {
 
 func (d *deployment) connectTo(address string) *testbed.Source {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 	defer cancel()
 	s, err := d.source(ctx, testbed.SourceConfig{Address: address, DPID: loadDPID, Hosts: loadHosts, Ports: loadPorts, Seed: 1})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/packet"
 )
 
@@ -47,7 +48,7 @@ workers:
 		near.send(packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: flow.MAC(h1.MAC), SenderIP: h1.IPv4.Addr(), TargetIP: h2.IPv4.Addr()}))
 		select {
 		case <-replies:
-		case <-time.After(5 * time.Second):
+		case <-time.After(testwait.Limit):
 			t.Error("ARP is not answered")
 		}
 		return time.Since(began)
@@ -74,7 +75,7 @@ workers:
 	}
 	select {
 	case <-arrived:
-	case <-time.After(20 * time.Second):
+	case <-time.After(testwait.Limit):
 		t.Errorf("the stranger's packet does not go on when paths are known again\n%s", d.logs())
 	}
 	waits := d.figure(`weft_forwarding_deferred_total{process="most"}`)

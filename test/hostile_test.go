@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/traffic"
 
@@ -79,7 +80,7 @@ func TestHostileSwitches(t *testing.T) {
 	for range 5 {
 		select {
 		case <-join(c, oftest.NewDevice(oftest.Config{DPID: 1}, nil)):
-		case <-time.After(20 * time.Second):
+		case <-time.After(testwait.Limit):
 			t.Fatal("a connection with an identity in use is left open")
 		}
 	}

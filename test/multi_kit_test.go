@@ -18,6 +18,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
 
@@ -155,7 +156,7 @@ func island(t *testing.T, spec string, first flow.DPID, at ...*network) *lab.Lab
 // that are up and hosts.
 func (n *network) shows(t *testing.T) (switches []string, links int, hosts []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // a busy machine may be slow to answer
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 	defer cancel()
 	s, err := n.ListSwitches(ctx, &api.ListSwitchesRequest{})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/plans"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
 
@@ -91,15 +92,15 @@ func hydra(t *testing.T) *halved {
 	}
 	t.Cleanup(func() {
 		var all sync.WaitGroup
-		for process := range h.ends {
-			all.Go(func() { h.end(process) })
+		for _, i := range p.Instances() {
+			all.Go(func() { h.end(i.Name) })
 		}
 		all.Wait()
 	})
 	select {
 	case h.env = <-got:
-	case <-time.After(40 * time.Second):
-		t.Fatal("the plan is not up after 40 s")
+	case <-time.After(testwait.Limit):
+		t.Fatal("the plan is not up")
 	}
 	return h
 }
@@ -221,6 +222,7 @@ func TestPartitionsOfOneNetwork(t *testing.T) {
 	if r := <-flows; r.Lost() > 0 || r.Error != "" {
 		t.Errorf("%d of %d packets of an established flow are lost while west is away %s", r.Lost(), r.Sent, r.Error)
 	}
+	flows = steady(l, from, to, 200, 10*time.Millisecond)
 	h.start("west")
 	eventually(t, "the switches of west are back", func() bool {
 		list = call(h.controller, api.ListSwitches, &api.ListSwitchesRequest{})
@@ -233,10 +235,13 @@ func TestPartitionsOfOneNetwork(t *testing.T) {
 		return connected == 4 && len(list.Incomplete) == 0
 	})
 	after := entries(t, l)
-	for e, age := range before {
-		if now, there := after[e]; strings.Contains(e, "priority=10000,") && (!there || now < age) {
-			t.Errorf("entry %s was written again, or is gone", e)
+	for e := range before { // one whose route has just moved may have been written again: see forwarding's outdated routes
+		if _, there := after[e]; strings.Contains(e, "priority=10000,") && !there {
+			t.Errorf("entry %s is gone", e)
 		}
+	}
+	if r := <-flows; r.Lost() > 0 || r.Error != "" {
+		t.Errorf("%d of %d packets of an established flow are lost while west comes back %s", r.Lost(), r.Sent, r.Error)
 	}
 	if err := l.LinkUp(ctx, a, b); err != nil {
 		t.Fatal(err)

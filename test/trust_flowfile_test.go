@@ -7,9 +7,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // trustFlowFile adds a file of entries that no single request could carry, all
@@ -51,7 +51,7 @@ func trustFlowFile(t *testing.T, f *faults) {
 	}
 
 	// A part without the rest leaves nothing.
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 	defer cancel()
 	flows := api.NewFlowrulesClient(d.conn)
 	if _, err := flows.AddFlows(ctx, &api.AddFlowsRequest{Batch: "half", Part: 1, Flows: []*api.FlowEntry{{Dpid: "2", Priority: 7}}}); err != nil {

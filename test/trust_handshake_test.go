@@ -20,6 +20,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/backoff"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 )
@@ -57,7 +58,7 @@ func (p *player) send(b []byte, err error) {
 
 // next returns the next message, or why there is none.
 func (p *player) next() (openflow.Header, []byte, error) {
-	_ = p.SetReadDeadline(time.Now().Add(30 * time.Second))
+	_ = p.SetReadDeadline(time.Now().Add(testwait.Limit))
 	head, err := p.in.Peek(openflow.HeaderLen)
 	if err != nil {
 		return openflow.Header{}, nil, err
@@ -263,7 +264,7 @@ func (p *player) part(t *testing.T, xid uint32, kind openflow.MultipartType, bod
 	if err != nil {
 		t.Error(err)
 	}
-	_ = p.SetWriteDeadline(time.Now().Add(30 * time.Second))
+	_ = p.SetWriteDeadline(time.Now().Add(testwait.Limit))
 	_, err = p.Write(b)
 	return err == nil
 }

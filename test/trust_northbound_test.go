@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // trustNorthbound has clients of many kinds take all that the northbound and
@@ -83,7 +84,7 @@ func trustNorthbound(t *testing.T, f *faults) {
 				resp.Body.Close()
 			}
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), testwait.Limit)
 		if _, err := api.NewHostsClient(d.conn).ListHosts(ctx, &api.ListHostsRequest{}); err != nil {
 			// Its connection may be one that had to go; the next is let in.
 			if _, err := api.NewHostsClient(d.conn).ListHosts(ctx, &api.ListHostsRequest{}); err != nil {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // trustPlans has a worker be stopped while a plan moves the stage that its packets
@@ -22,7 +24,7 @@ func trustPlans(t *testing.T, f *faults) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, f.weft, "up", "split", "--quiet", "--data-dir", filepath.Join(openDir(t), "data"), "--listen", l.Addr().String(), "--http", freeAddress(t)).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), fmt.Sprintf("listen tcp %s: bind: address already in use; is another controller running?", l.Addr())) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
 
@@ -350,7 +351,7 @@ func userRefused(t *testing.T, f *faults) {
 	dir := openDir(t)
 	fails := func(what, want string, args ...string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 		defer cancel()
 		out, err := exec.CommandContext(ctx, f.weft, append([]string{"up", "--quiet", "--listen", freeAddress(t), "--http", freeAddress(t)}, args...)...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), want) {

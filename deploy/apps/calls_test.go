@@ -216,7 +216,7 @@ func TestPipelined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 	defer cancel()
 	for _, frame := range []string{`{"id":1,"call":"paths.FindPath"}`, `{"id":2,"call":"southbound.ListSwitches"}`} {
 		if err := conn.Write(ctx, websocket.MessageText, []byte(frame)); err != nil {

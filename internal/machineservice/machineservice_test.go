@@ -11,11 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 func TestServe(t *testing.T) {
@@ -41,15 +42,10 @@ func TestServe(t *testing.T) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", socket)
 	}}}
-	for i := 0; ; i++ {
-		if _, err := os.Stat(socket); err == nil {
-			break
-		}
-		if i > 1000 {
-			t.Fatal("there is no socket")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	testwait.Until(t, "the service listens", func() bool {
+		c, err := net.Dial("unix", socket)
+		return err == nil && c.Close() == nil
+	})
 	for _, test := range []struct {
 		path string
 		code int

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/keeper"
 )
@@ -156,16 +157,13 @@ func (c *client) refused(code int, text, verb, path string, req proto.Message) {
 // done waits for a job's end.
 func (c *client) done(id string) *api.LabJob {
 	c.t.Helper()
-	for range 600 {
-		j := &api.LabJob{}
+	var j *api.LabJob
+	testwait.Until(c.t, "the job ends", func() bool {
+		j = &api.LabJob{}
 		c.call("GET", "/v1/lab/jobs/"+id, nil, j)
-		if j.GetDone() {
-			return j
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	c.t.Fatal("the job does not end")
-	return nil
+		return j.GetDone()
+	})
+	return j
 }
 
 func lines(name string) string {

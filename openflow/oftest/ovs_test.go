@@ -55,10 +55,10 @@ func startOVS(t testing.TB, version openflow.Version) *openVSwitch {
 	o := &openVSwitch{t: t, dir: dir, xid: 1 << 30, read: map[flow.Port]int{}}
 	o.run("ovsdb-tool", "create", o.path("conf.db"), "/usr/share/openvswitch/vswitch.ovsschema")
 	o.daemon("ovsdb-server", o.path("conf.db"), "--remote=punix:"+o.path("db.sock"), "--unixctl="+o.path("ovsdb.ctl"))
-	o.await("db.sock")
+	o.await("ovsdb-server", "db.sock")
 	o.run("ovs-vsctl", "--db=unix:"+o.path("db.sock"), "--no-wait", "init")
 	o.daemon("ovs-vswitchd", "unix:"+o.path("db.sock"), "--unixctl="+o.path("vswitchd.ctl"), "--enable-dummy", "--disable-system")
-	o.await("vswitchd.ctl")
+	o.await("ovs-vswitchd", "vswitchd.ctl")
 	args := []string{"--db=unix:" + o.path("db.sock"), "--timeout=10", "set", "Open_vSwitch", ".", "other_config:vlan-limit=2",
 		"--", "add-br", "br0", "--", "set", "bridge", "br0", "datapath_type=dummy", "fail_mode=secure",
 		"protocols=OpenFlow10,OpenFlow13", "other_config:datapath-id=00000000000000aa", "other_config:disable-in-band=true"}
@@ -108,16 +108,17 @@ func (o *openVSwitch) daemon(program string, args ...string) {
 	})
 }
 
-// await waits for a file.
-func (o *openVSwitch) await(name string) {
+// await waits until a program listens at a socket, which is a while after the
+// socket's file is there.
+func (o *openVSwitch) await(program, name string) {
 	o.t.Helper()
-	for range 500 {
-		if _, err := os.Stat(o.path(name)); err == nil {
-			return
+	testwait.Until(o.t, program+" listens at "+name, func() bool {
+		c, err := net.Dial("unix", o.path(name))
+		if err != nil {
+			return false
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	o.t.Fatalf("Open vSwitch has not made %s within 5 s", name)
+		return c.Close() == nil
+	})
 }
 
 func (o *openVSwitch) dial(name string) net.Conn {

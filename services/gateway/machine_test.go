@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -92,15 +93,11 @@ func serveLab(t *testing.T, ended chan<- string) (socket string) {
 			t.Error(err)
 		}
 	})
-	for i := 0; ; i++ {
-		if _, err := os.Stat(socket); err == nil {
-			return socket
-		}
-		if i > 1000 {
-			t.Fatal("there is no socket")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	testwait.Until(t, "the service listens", func() bool {
+		c, err := net.Dial("unix", socket)
+		return err == nil && c.Close() == nil
+	})
+	return socket
 }
 
 func TestMachine(t *testing.T) {

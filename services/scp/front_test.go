@@ -60,7 +60,7 @@ func TestOneEndPoint(t *testing.T) {
 	}
 	g.stop()
 	g.start()
-	g.nrf.set(func(n *fakeNRF) { n.fail = "silent" })
+	g.failNRF("silent")
 	if status, after, _ := g.discover(1, sbi.AMF, sbi.UDM, ""); status != 200 || after.NFInstances[0].NFInstanceID != one.NFInstanceID || after.NFInstances[0].IPv4Addresses[0] != "127.0.9.1" {
 		t.Errorf("after a restart: status %d, %v", status, after.NFInstances)
 	}
@@ -195,7 +195,7 @@ func TestNRFFails(t *testing.T) {
 			g := newRig(t)
 			g.register(1, sbi.AMF)
 			g.register(5, sbi.UDM)
-			g.nrf.set(func(n *fakeNRF) { n.fail = fail })
+			g.failNRF(fail)
 			if status, found, _ := g.discover(1, sbi.AMF, sbi.UDM, ""); status != 200 || len(found.NFInstances) != 1 {
 				t.Errorf("known: status %d, %v", status, found.NFInstances)
 			}
@@ -221,7 +221,7 @@ func TestHeartbeatsWithoutNRF(t *testing.T) {
 			g.register(2, sbi.SMF)
 			g.register(5, sbi.UDM)
 			g.register(6, sbi.UDM)
-			g.nrf.set(func(n *fakeNRF) { n.fail = fail })
+			g.failNRF(fail)
 			for range 3 { // 24 seconds, longer than heartbeat and margin
 				g.now.Add(int64(8 * time.Second))
 				if resp := g.patch(5, `[{"op":"replace","path":"/nfStatus","value":"REGISTERED"}]`); resp.StatusCode != 504 && resp.StatusCode != 500 {
@@ -386,7 +386,7 @@ func TestPassed(t *testing.T) {
 	if resp, body := g.do(1, "POST", "/oauth2/token", form, "Content-Type", "application/x-www-form-urlencoded"); resp.StatusCode != 200 || !strings.Contains(body, "passed") || string(g.nrf.last) != form {
 		t.Errorf("token: %s: %s, the NRF got %q", resp.Status, body, g.nrf.last)
 	}
-	g.nrf.set(func(n *fakeNRF) { n.fail = "silent" })
+	g.failNRF("silent")
 	if resp, _ := g.do(1, "GET", "/nnrf-nfm/v1/nf-instances", ""); resp.StatusCode != 504 {
 		t.Errorf("silent: %s", resp.Status)
 	}

@@ -226,6 +226,17 @@ func (n *fakeNRF) set(f func(*fakeNRF)) {
 	f(n)
 }
 
+// failNRF has the NRF fail from now on, in one of the ways of fakeNRF.fail. Of one that is
+// silent no answer is awaited for long.
+func (g *rig) failNRF(how string) {
+	g.nrf.set(func(n *fakeNRF) { n.fail = how })
+	if how == "silent" {
+		cfg := *g.proxy.cfg.Load()
+		cfg.NRFTimeout = 100 * time.Millisecond
+		g.proxy.cfg.Store(&cfg)
+	}
+}
+
 func newRig(t testing.TB, change ...func(*Config)) *rig {
 	g := &rig{t: t, cfg: DefaultConfig(), nrf: &fakeNRF{book: map[string][]byte{}, validity: 30}, back: &fakeBalancer{vips: map[string]*api.Vip{}}, buckets: map[string]object.Bucket{}}
 	g.now.Store(time.Now().UnixNano())
@@ -245,7 +256,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 		t.Fatal(err)
 	}
 	l.Close()
-	g.cfg.NRF, g.cfg.Listen, g.cfg.NRFTimeout = web.URL, l.Addr().String(), 300*time.Millisecond
+	g.cfg.NRF, g.cfg.Listen, g.cfg.NRFTimeout = web.URL, l.Addr().String(), time.Minute
 	g.cfg.Vips = []netip.Prefix{netip.MustParsePrefix("127.0.9.0/24")}
 	for _, f := range change {
 		f(g.cfg)

@@ -9,6 +9,6 @@ export default defineConfig({
   plugins: [svelte()],
   build: { outDir: "built", emptyOutDir: false, assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 700 },
   server: { proxy: { "/v1": { target: process.env.WEFT ?? "http://127.0.0.1:8181", ws: true } } },
-  // No test fails because the machine is busy.
-  test: { include: ["src/**/*.test.ts"], testTimeout: 120_000 },
+  // No test fails because the machine is busy. The files share two threads, and modules.
+  test: { include: ["src/**/*.test.ts"], testTimeout: 120_000, pool: "threads", isolate: false },
 });

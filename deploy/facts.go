@@ -191,8 +191,8 @@ func (f *facts) sweep(service string, run publisher) {
 			continue
 		}
 		for key, fact := range m {
-			other := fact.source.partition != run.partition && current != nil && slices.ContainsFunc(current.InForce().Instances(), func(i plan.Instance) bool {
-				return i.Partition == fact.source.partition && slices.Contains(i.Services, service)
+			other := fact.source.partition != run.partition && current != nil && slices.ContainsFunc(current.InForce().Workers, func(w plan.Worker) bool {
+				return w.Partition == fact.source.partition && slices.Contains(w.Services, service)
 			})
 			if fact.event != nil && !other && fact.source.epoch < run.epoch && !alive[fact.source.epoch] {
 				f.withdraw(sub, key)

@@ -101,6 +101,7 @@ type Node struct {
 	withdrawAfter time.Duration
 	waiting       bool              // reconcile postponed something
 	setup         local.Setup       // of services; owned by reconcile
+	configuredBy  *members.Current  // the plan whose settings setup and all services here have; owned by reconcile
 	refused       map[string]uint64 // generations that services refuse; owned by reconcile
 	packets       *packets.Lanes
 	storeAdmin    *StoreAdmin // nil: the store has none
@@ -329,7 +330,7 @@ func (n *Node) specs() []weft.Spec {
 	current := n.links.View.Load().Current
 	var list []weft.Spec
 	for _, s := range n.config.Specs {
-		if current == nil || slices.ContainsFunc(current.InForce().Instances(), func(i plan.Instance) bool { return slices.Contains(i.Services, s.Name) }) {
+		if current == nil || current.InForce().Has(s.Name) {
 			list = append(list, s)
 		}
 	}

@@ -25,9 +25,13 @@ func (n *Node) reconcile(ctx context.Context) error {
 		return nil
 	}
 	mine, _ := current.InstanceOf(n.config.Process)
-	settings, err := n.settings(current, mine)
-	if err != nil {
-		return err
+	settings := n.setup.Settings
+	again := current == n.configuredBy
+	if !again {
+		var err error
+		if settings, err = n.settings(current, mine); err != nil {
+			return err
+		}
 	}
 	n.waiting = false
 	for _, g := range n.listActivatable() {
@@ -38,7 +42,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	for _, s := range slices.Backward(n.worker.Running().Services) {
 		wanted := slices.Contains(mine.Services, s.Spec.Name)
 		same := n.entry.Partition == mine.Partition && s.Clustered == n.clustered(current, mine, s.Spec.Name)
-		if wanted && same && !s.Stale.Load() && n.reconfigure(ctx, s, settings, current) {
+		if wanted && same && !s.Stale.Load() && (again || n.reconfigure(ctx, s, settings, current)) {
 			continue
 		}
 		if !wanted && !s.Stale.Load() && !n.mayStop(s, current) && time.Since(since) < successionWait {
@@ -54,6 +58,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	n.entry.Instance, n.entry.Worker, n.entry.Partition = mine.Name, mine.Worker, mine.Partition
 	n.mu.Unlock()
 	n.setup = local.Setup{Settings: settings, Generation: current.Generation}
+	n.configuredBy = current
 	if mine.Partition != "" {
 		n.setup.Prefix = mine.Partition + "."
 	}

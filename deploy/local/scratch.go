@@ -29,13 +29,13 @@ func (s *scratches) open(service, name string, size int) ([]byte, error) {
 	if m := s.mapped[file]; len(m) == size {
 		return m, nil
 	}
-	m := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(make([]uint64, (size+7)/8)))), size)
+	var m []byte
 	var err error
 	if s.dir != "" {
-		var shared []byte
-		if shared, err = mapFile(filepath.Join(s.dir, file), size); err == nil {
-			m = shared
-		}
+		m, err = mapFile(filepath.Join(s.dir, file), size)
+	}
+	if m == nil {
+		m = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(make([]uint64, (size+7)/8)))), size)
 	}
 	if s.mapped == nil {
 		s.mapped = map[string][]byte{}

@@ -96,6 +96,7 @@ type Current struct {
 	Trial      bool              // its configuration is on trial: a process that cannot use it reports that
 	Why        string            `json:",omitempty"` // why a process applied it by itself; empty if somebody asked for it
 	plan       *plan.Plan
+	runs       map[string]plan.Instance // by process; nil if it has to be found in plan
 }
 
 // ProcessOf returns the name of the process that runs an instance.
@@ -111,12 +112,21 @@ func (c *Current) InstanceOf(process string) (plan.Instance, bool) {
 	if c == nil {
 		return plan.Instance{}, false
 	}
-	for _, i := range c.plan.Instances() {
-		if c.ProcessOf(i.Name) == process {
-			return i, true
-		}
+	runs := c.runs
+	if runs == nil {
+		runs = c.instances()
 	}
-	return plan.Instance{}, false
+	i, ok := runs[process]
+	return i, ok
+}
+
+// instances returns the instances of the plan by process.
+func (c *Current) instances() map[string]plan.Instance {
+	runs := map[string]plan.Instance{}
+	for _, i := range slices.Backward(c.plan.Instances()) { // of two of one process, the first
+		runs[c.ProcessOf(i.Name)] = i
+	}
+	return runs
 }
 
 // ListenOf returns the address at which the plan lets a process listen for
@@ -168,7 +178,9 @@ func decodeCurrent(data []byte) (*Current, error) {
 		c.Wiring = c.Generation
 	}
 	p, err := plan.Parse("the plan in force", []byte(c.Plan))
-	c.plan = p
+	if c.plan = p; err == nil {
+		c.runs = c.instances()
+	}
 	return c, err
 }
 

@@ -125,12 +125,8 @@ func NewView(c *Current, process string, entries map[string]*Entry, peers map[st
 // count: such a process has ended, or will, though it may not have been able to
 // say so.
 func (v *View) Number(service, partition string) (index, count int, ok bool) {
-	planned := map[string]bool{}
-	for _, i := range v.Current.InForce().Instances() {
-		planned[v.Current.ProcessOf(i.Name)] = true
-	}
 	for _, t := range v.Routes[service] {
-		if t.State == StateDraining || t.State == StateStarting || !planned[t.instance] || t.partition != partition && !v.Parts.Clustered(service) {
+		if _, planned := v.Current.InstanceOf(t.instance); t.State == StateDraining || t.State == StateStarting || !planned || t.partition != partition && !v.Parts.Clustered(service) {
 			continue
 		}
 		if t.Peer == nil {

@@ -10,7 +10,8 @@ import (
 )
 
 // young is the least age of a connection, in nanoseconds, at which missing
-// entries count as gone: a switch's report may be older than they are.
+// entries count as gone: a switch's report may be older than they are. A switch whose
+// report lacks entries that are younger is asked again.
 const young = int64(5 * time.Second)
 
 // awayMax is how long the entries of a switch that is away count, in nanoseconds.
@@ -34,6 +35,8 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 	if at.read.since == "" {
 		at.read = at.now // former builds give no session
 	}
+	again, late := at.asked, false
+	at.again, at.asked = 0, false
 	type half struct {
 		c    *conn
 		part part
@@ -80,9 +83,6 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 		seen[half{c, o.part}] = true
 	}
 	for c := range b.table.at[sw] {
-		if now-c.sent < young {
-			continue
-		}
 		isThere, isBack := c.there, c.back
 		if isThere && c.ingress.Switch == sw && !seen[half{c, there}] {
 			isThere = false
@@ -90,7 +90,13 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 		if isBack && c.egress == sw && !seen[half{c, back}] {
 			isBack = false
 		}
-		if _, has := c.guardMatch(); has && isThere && c.ingress.Switch == sw && !seen[half{c, guard}] {
+		_, has := c.guardMatch()
+		unguarded := has && isThere && c.ingress.Switch == sw && !seen[half{c, guard}]
+		if now-c.sent < young {
+			late = late || unguarded || isThere != c.there || isBack != c.back
+			continue
+		}
+		if unguarded {
 			c.addGuard(d)
 			c.sent = now
 		}
@@ -106,6 +112,9 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 		if !isThere && !isBack {
 			c.until = now + int64(c.idle)*int64(time.Second)
 		}
+	}
+	if late && !again { // what is missing again, and still young, was sent after the report before
+		at.again = now + young
 	}
 	b.out.post(d)
 }

@@ -48,6 +48,8 @@ type datapath struct {
 	away      int64
 	now, read session // it is connected by, and its entries were last reported of
 	told      bool    // read is known
+	again     int64   // when it is to report once more; 0: it need not
+	asked     bool    // and it has been asked to
 }
 
 // session is a connection of a switch.
@@ -197,12 +199,15 @@ func (b *balancer) datapath(sw flow.DPID) *datapath {
 }
 
 // unread returns the connected switches that have not reported the balancer's
-// entries since they connected, or since this run began.
-func (b *balancer) unread() (list []string) {
+// entries since they connected, or since this run began, and those whose report was too
+// early to tell.
+func (b *balancer) unread(now int64) (list []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for sw, d := range b.switches {
-		if d.connected && (!d.told || d.read != d.now) {
+		due := d.again != 0 && now >= d.again
+		if d.connected && (due || !d.told || d.read != d.now) {
+			d.asked = d.asked || due
 			list = append(list, sw.String())
 		}
 	}

@@ -19,7 +19,7 @@ var network = []string{
 var handlers = map[string]int{
 	"discovery": 2, "flowrules": 1, "forwarding": 7, "hosts": 4,
 	"intake": 2, "l2vpn": 5, "nodes": 2, "paths": 2,
-	"stats": 1, "tunnels": 4,
+	"stats": 1,
 }
 
 // Handlers compares the handlers of events of the network that services have

@@ -1,11 +1,12 @@
 package tunnels
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // The states of BFD sessions, as nodes tells them.
@@ -15,21 +16,15 @@ const (
 	bfdDown = "down"
 )
 
-// nodeChanged handles the event of nodes. A port whose BFD session was up and is not
+// nodeChanged follows a hybrid node. A port whose BFD session was up and is not
 // any more is dead, until the session is up again or has ended: discovery finds a
 // silent cut only when its probes are missing. A session that has not been up says
-// nothing, since its other end may not have begun.
-func (b *store) nodeChanged(e *api.NodeChanged) {
-	r := e.GetNode().GetReport()
-	sw, err := flow.ParseDPID(r.GetDpid())
-	if err != nil {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// nothing, since its other end may not have begun. It is called with mu held.
+func (b *store) nodeChanged(s nib.Step[nib.Node]) {
+	sw := cmp.Or(s.Is, s.Was).Key
 	was, now := b.sessions[sw], map[flow.Port]bool{}
-	if !e.Gone && e.Node.State == "live" {
-		for _, p := range r.Ports {
+	if s.Is != nil && s.Is.Is.State == "live" {
+		for _, p := range s.Is.Is.Report.Ports {
 			_, known := was[flow.Port(p.Port)]
 			switch p.Bfd {
 			case bfdUp:

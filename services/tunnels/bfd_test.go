@@ -10,7 +10,7 @@ import (
 
 // bfd tells the service of the session at a port of a switch.
 func (g *rig) bfd(sw string, port uint32, state string) {
-	g.b.nodeChanged(&api.NodeChanged{Node: &api.Node{State: "live", Report: &api.NodeReport{Dpid: sw, Ports: []*api.NodePort{{Port: port, Bfd: state}}}}})
+	g.feed(&api.NodeChanged{Node: &api.Node{State: "live", Report: &api.NodeReport{Dpid: sw, Ports: []*api.NodePort{{Port: port, Bfd: state}}}}})
 }
 
 // A silent cut that BFD has found moves tunnels before discovery and paths know of
@@ -79,7 +79,7 @@ func TestBFDEnds(t *testing.T) {
 	port := func(bfd string) []*api.NodePort { return []*api.NodePort{{Port: 2, Bfd: bfd}} }
 	tell := func(e *api.NodeChanged, ports []*api.NodePort) {
 		e.Node.Report = &api.NodeReport{Dpid: "1", Ports: ports}
-		g.b.nodeChanged(e)
+		g.feed(e)
 	}
 	live := func() *api.NodeChanged { return &api.NodeChanged{Node: &api.Node{State: "live"}} }
 	for name, end := range map[string]func(){
@@ -103,5 +103,5 @@ func TestBFDEnds(t *testing.T) {
 			t.Errorf("%s: %v", name, m)
 		}
 	}
-	g.b.nodeChanged(&api.NodeChanged{}) // says nothing
+	g.feed(&api.NodeChanged{}) // says nothing
 }

@@ -144,7 +144,7 @@ func (b *store) bypass(at flow.Location) lsp {
 // called with mu held.
 func (b *store) bypassed(t *tunnel, m *api.LabelSwitchedPath, p lsp) {
 	for i, h := range p {
-		if !t.bypassable(p, i) || !bypassing(b.switches[h.sw]) {
+		if !t.bypassable(p, i) || !bypassing(b.net.Connected(h.sw)) {
 			continue
 		}
 		if way := b.bypass(flow.Location{Switch: h.sw, Port: h.out}); b.whole(way) {

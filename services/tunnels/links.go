@@ -1,11 +1,12 @@
 package tunnels
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // A link is one direction of a link, as discovery says.
@@ -19,20 +20,19 @@ type link struct {
 	risks    []string
 }
 
-// linkChanged handles discovery's event.
-func (b *store) linkChanged(e *api.LinkChanged) {
-	m := e.GetLink()
-	src, dst, set := m.GetSrc().Flow(), m.GetDst().Flow(), m.GetSettings()
+// linkChanged follows a link. One that is no more stays, as down: a link that is not
+// known counts as up for a while. It is called with mu held.
+func (b *store) linkChanged(s nib.Step[nib.Link]) {
+	k, m := cmp.Or(s.Is, s.Was).Key, cmp.Or(s.Is, s.Was).Is
+	set := m.GetSettings()
 	now := &link{
-		dst: dst, up: !e.Removed && (m.State == "up" || m.State == "dampened"), drained: set.GetDrained(),
+		dst: k.Dst, up: s.Is != nil && m.Usable(), drained: set.GetDrained(),
 		capacity: m.GetCapacityKbps(), delay: uint64(m.GetLatencyUs()), metric: set.GetMetric(), risks: set.GetRiskGroups(),
 	}
 	if d := set.GetDelayUs(); d > 0 {
 		now.delay = uint64(d)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.learn(src, dst, now)
+	b.learn(k.Src, k.Dst, now)
 }
 
 // learn takes what is known of a link now. It is called with mu held.

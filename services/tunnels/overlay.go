@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // An overlay is a tunnel whose frames the nodes' own IP routing carries, in VXLAN or
@@ -118,7 +119,7 @@ func (b *store) carries(p lsp) bool {
 	case !known:
 		return b.now().Before(b.trust)
 	case at.state == portWaiting:
-		return b.now().Before(b.trust) || b.switches[k.a] == nil || b.switches[k.b] == nil
+		return b.now().Before(b.trust) || b.net.Connected(k.a) == nil || b.net.Connected(k.b) == nil
 	default:
 		return at.state == portUp
 	}
@@ -190,23 +191,19 @@ func (b *store) learnPorts(m *api.TunnelPort) {
 	b.judgePair(k)
 }
 
-// tunnelPortChanged handles the event of nodes. What nobody wants here is given back.
-func (b *store) tunnelPortChanged(e *api.TunnelPortChanged) {
-	m := e.GetPort()
-	if m == nil {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k := newPair(m.Kind, m.GetA().Flow().Switch, m.GetB().Flow().Switch)
-	if e.Gone {
+// tunnelPortChanged follows a tunnel port. What nobody wants here is given back. It is
+// called with mu held.
+func (b *store) tunnelPortChanged(s nib.Step[nib.TunnelPort]) {
+	port := cmp.Or(s.Is, s.Was).Key
+	k := newPair(port.Kind, port.A.Switch, port.B.Switch)
+	if s.Is == nil {
 		delete(b.pairs, k)
 		delete(b.asked, k)
 		b.judgePair(k)
 		return
 	}
 	b.asked[k] = true
-	b.learnPorts(m)
+	b.learnPorts(s.Is.Is)
 	if !b.wantedPairs()[k] {
 		b.kick()
 	}
@@ -274,8 +271,8 @@ func (b *store) foresee(q *quest) {
 		return
 	}
 	for _, sw := range []flow.DPID{q.t.from, q.t.to} {
-		switch h, _ := flow.ParseHybrid(b.switches[sw].GetDescription()); {
-		case b.switches[sw] == nil:
+		switch h, _ := flow.ParseHybrid(b.net.Connected(sw).GetDescription()); {
+		case b.net.Connected(sw) == nil:
 			q.why = fmt.Sprintf("switch %v is away", sw)
 			return
 		case h == nil:

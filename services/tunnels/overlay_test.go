@@ -62,7 +62,7 @@ func (n *tubes) set(_ context.Context, q *api.SetTunnelPortsRequest) (*api.SetTu
 // is has the ports of a pair do something else, and tells of it.
 func (n *tubes) is(k pair, state, reason string) {
 	n.made[k] = &api.TunnelPort{Kind: k.kind, A: n.made[k].A, B: n.made[k].B, State: state, Reason: reason}
-	n.g.b.tunnelPortChanged(&api.TunnelPortChanged{Port: n.made[k]})
+	n.g.feed(&api.TunnelPortChanged{Port: n.made[k]})
 	n.g.repair(context.Background())
 	_ = n.g.confirm(context.Background(), nil)
 }
@@ -115,7 +115,7 @@ func TestOverlay(t *testing.T) {
 	if m := g.b.get("there"); m.State != "down" {
 		t.Error(m)
 	}
-	g.b.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: "4"}})
+	g.feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: "4"}})
 	if m := g.b.get("there"); m.State != "up" { // nobody knows, as with links
 		t.Error(m)
 	}
@@ -214,14 +214,14 @@ func TestOverlayRestart(t *testing.T) {
 	}
 	stray := &api.TunnelPort{Kind: "vxlan", A: &api.Location{Dpid: "2", Port: 20050}, B: &api.Location{Dpid: "4", Port: 20051}}
 	n.made[pair{"vxlan", 2, 4}] = stray
-	g.b.tunnelPortChanged(&api.TunnelPortChanged{Port: stray})
+	g.feed(&api.TunnelPortChanged{Port: stray})
 	g.repair(context.Background())
 	if len(n.made) != 2 {
 		t.Error(n.made)
 	}
 	gone := n.made[pair{"gre", 1, 4}]
 	delete(n.made, pair{"gre", 1, 4})
-	g.b.tunnelPortChanged(&api.TunnelPortChanged{Port: gone, Gone: true}) // somebody has taken it away
+	g.feed(&api.TunnelPortChanged{Port: gone, Gone: true}) // somebody has taken it away
 	g.repair(context.Background())
 	_ = g.confirm(context.Background(), nil)
 	if now := g.b.get("a"); now.State != "up" || now.Primary.Hops[0].OutPort == gone.A.Port {
@@ -257,7 +257,7 @@ func TestOverlayRefused(t *testing.T) {
 		t.Error(o)
 	}
 	for _, sw := range []string{"1", "3"} {
-		g.b.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw, Connected: true, Openflow: "1.3", Description: "hybrid name=x"}})
+		g.feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw, Connected: true, Openflow: "1.3", Description: "hybrid name=x"}})
 	}
 	if o := would(a); o.Tunnel.GetState() != "up" || len(o.Tunnel.Path) != 2 || n.asked != 0 {
 		t.Error(o, n.asked)

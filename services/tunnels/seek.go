@@ -241,7 +241,7 @@ func (r *repairer) fit(paths []lsp) error {
 			return errors.New("it is known already that a link of the path, or its tunnel port, is down")
 		}
 		for _, h := range p {
-			if sw := b.switches[h.sw]; sw.GetOpenflow() == "1.0" {
+			if sw := b.net.Connected(h.sw); sw.GetOpenflow() == "1.0" {
 				return fmt.Errorf("switch %v on the path speaks OpenFlow 1.0, which has no labels", h.sw)
 			}
 		}

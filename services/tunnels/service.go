@@ -16,6 +16,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -26,7 +27,8 @@ func Spec() weft.Spec {
 		Doc:        "keeps label-switched paths between switches, for circuits",
 		Serves:     weft.Methods(api.SetTunnel, api.SetTunnels, api.DrainLink, api.DeleteTunnel, api.ListTunnels),
 		Calls:      weft.Methods(api.SetStanding, api.ComputePaths, api.SetLink, api.SetTunnelPorts),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent, api.PathsConvergedEvent, api.FlowsObservedEvent, api.NodeChangedEvent, api.TunnelPortChangedEvent),
+		Reads:      reads,
+		Subscribes: weft.Subjects(api.PathsConvergedEvent, api.FlowsObservedEvent),
 		Publishes:  weft.Subjects(api.TunnelChangedEvent),
 		Buckets:    []string{"tunnels", "bypasses"},
 		Class:      weft.Latency,
@@ -35,6 +37,9 @@ func Spec() weft.Spec {
 		Run:        run,
 	}
 }
+
+// reads is what the service reads of the network.
+const reads = nib.Switches | nib.Links | nib.Nodes | nib.TunnelPorts
 
 func run(ctx context.Context, env *weft.Env) error {
 	cfg := env.Config.(*Config)
@@ -79,13 +84,10 @@ func run(ctx context.Context, env *weft.Env) error {
 	news := make(chan struct{}, 1)
 	b.declare, b.kick, b.notify = k.Recompute, func() { object.Notify(r.kicked) }, func() { object.Notify(news) }
 	b.mu.Unlock()
-	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
-		b.switchChanged(e)
-		k.SwitchChanged(e)
+	weft.OnChange(env, reads, func(c nib.Change) {
+		b.networkChanged(c)
+		k.NetworkChanged(c)
 	})
-	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { b.linkChanged(e) })
-	weft.On(env, api.NodeChangedEvent, func(_ context.Context, e *api.NodeChanged) { b.nodeChanged(e) })
-	weft.On(env, api.TunnelPortChangedEvent, func(_ context.Context, e *api.TunnelPortChanged) { b.tunnelPortChanged(e) })
 	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { b.converged() })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 	weft.Handle(env, api.SetTunnel, func(ctx context.Context, q *api.SetTunnelRequest) (*api.Tunnel, error) {

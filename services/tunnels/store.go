@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -33,10 +34,10 @@ type store struct {
 	sessions map[flow.DPID]map[flow.Port]bool          // whether BFD sessions are up that have been
 	dead     map[flow.Location]bool                    // the ports whose sessions are not
 	booked   bookings
-	needs    map[string]*status                   // the tunnels to be seen to
-	improved time.Time                            // when a link has last become better
-	holds    map[time.Duration]*held              // the tunnels that move to better paths, by hold time
-	switches map[flow.DPID]*api.Switch            // that are connected
+	needs    map[string]*status      // the tunnels to be seen to
+	improved time.Time               // when a link has last become better
+	holds    map[time.Duration]*held // the tunnels that move to better paths, by hold time
+	net      nib.Snapshot
 	over     map[flow.Location]map[string]bool    // the tunnels that leave by a port
 	crossed  map[crossing]map[string]bool         // the tunnels whose frames go around a link if it fails
 	fars     map[flow.Location]map[flow.DPID]bool // the switches to which these lead
@@ -103,7 +104,7 @@ func newStore(cfg *Config, bucket, bypasses object.Bucket, now func() time.Time,
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: map[flow.Location]map[flow.Location]*link{}, booked: bookings{}, drains: map[flow.Location]bool{},
 		crossed: map[crossing]map[string]bool{}, fars: map[flow.Location]map[flow.DPID]bool{}, stale: map[flow.Location]bool{},
 		sessions: map[flow.DPID]map[flow.Port]bool{}, dead: map[flow.Location]bool{},
-		switches: map[flow.DPID]*api.Switch{}, over: map[flow.Location]map[string]bool{}, pairs: map[pair]ports{}, asked: map[pair]bool{}, labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
+		over: map[flow.Location]map[string]bool{}, pairs: map[pair]ports{}, asked: map[pair]bool{}, labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
 	b.tunnels = object.New(&b.mu, bucket, object.Kind[*tunnel]{
 		What: "tunnel", Many: "tunnels", Most: func() int { return cfg.Tunnels }, Raise: "tunnels.tunnels",
 		Name:    func(t *tunnel) string { return t.name },
@@ -330,24 +331,6 @@ func (b *store) message(s *status) *api.Tunnel {
 		}
 	}
 	return m
-}
-
-// switchChanged handles the southbound's event.
-func (b *store) switchChanged(e *api.SwitchChanged) {
-	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
-	if err != nil {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if e.Switch.Connected {
-		b.switches[sw] = e.Switch
-	} else {
-		delete(b.switches, sw)
-	}
-	for name := range b.at[sw] {
-		b.judge(b.status[name])
-	}
 }
 
 // judge has the head use a path that is whole, and the tunnel seen to if it lacks

@@ -23,6 +23,7 @@ import (
 type rig struct {
 	*repairer
 	t      testing.TB
+	feed   func(events ...any)
 	clock  time.Time
 	cables map[flow.Location]flow.Location
 	down   map[flow.Location]bool
@@ -58,6 +59,7 @@ func (g *rig) start(store *wefttest.Store) {
 		g.t.Fatal(err)
 	}
 	b := newStore(defaults(), bucket, bypasses, func() time.Time { return g.clock }, func(name string, err error) { g.t.Errorf("%s: %v", name, err) })
+	g.feed = wefttest.Network(reads, b.networkChanged)
 	b.declare = func(list ...flow.DPID) {
 		for _, sw := range list {
 			g.dirty[sw] = true
@@ -78,13 +80,13 @@ func ovs(sw flow.DPID) *api.Switch {
 // tell tells the service of all switches and links.
 func (g *rig) tell() {
 	for at, far := range g.cables {
-		g.b.switchChanged(&api.SwitchChanged{Switch: ovs(at.Switch)})
+		g.feed(&api.SwitchChanged{Switch: ovs(at.Switch)})
 		g.link(at, far)
 	}
 }
 
 func (g *rig) link(at, far flow.Location) {
-	g.b.linkChanged(&api.LinkChanged{Link: &api.Link{Src: api.NewLocation(at), Dst: api.NewLocation(far), State: "up",
+	g.feed(&api.LinkChanged{Link: &api.Link{Src: api.NewLocation(at), Dst: api.NewLocation(far), State: "up",
 		Settings: g.set[at], CapacityKbps: g.capacity(at)}, Removed: g.down[at]})
 }
 

@@ -18,7 +18,7 @@ var network = []string{
 // The numbers may only fall: a service reads the network by weft.OnChange.
 var handlers = map[string]int{
 	"discovery": 2, "flowrules": 1, "forwarding": 7, "hosts": 4,
-	"intake": 2, "l2vpn": 5, "nodes": 2, "paths": 2,
+	"intake": 2, "nodes": 2, "paths": 2,
 	"stats": 1,
 }
 

@@ -25,7 +25,7 @@ func BenchmarkOneBeside(b *testing.B) {
 				for p := uint32(1); p <= each; p++ {
 					e.Ports = append(e.Ports, &api.Port{Dpid: sw.String(), Port: p, Up: true})
 				}
-				s.switchChanged(e)
+				s.feed(e)
 			}
 			k := &keeper{b: s, turn: make(chan struct{}, 1), ask: made}
 			circuit := func(i int) *api.Circuit {

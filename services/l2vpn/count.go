@@ -210,7 +210,7 @@ func (b *store) count(ctx context.Context, read reader, name string) {
 	if s != nil {
 		id = s.circuit.Id
 		for _, sw := range s.circuit.switches() {
-			if b.switches[sw].GetConnected() {
+			if b.net.Info(sw).GetConnected() {
 				switches = append(switches, sw)
 			}
 		}
@@ -229,7 +229,7 @@ func (b *store) attended() (list []flow.DPID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for sw := range b.at {
-		if b.switches[sw].GetConnected() {
+		if b.net.Info(sw).GetConnected() {
 			list = append(list, sw)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -40,10 +41,36 @@ func newTestStoreAt(t testing.TB, kept *wefttest.Store, cfg *Config, now func() 
 		for p := uint32(1); p <= 9; p++ {
 			e.Ports = append(e.Ports, &api.Port{Dpid: sw.String(), Port: p, Up: true})
 		}
-		b.switchChanged(e)
-		b.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: 9}, Role: "link"}})
+		b.feed(e)
+		b.feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: 9}, Role: "link"}})
 	}
 	return b
+}
+
+// feed has the store follow an event on top of what it knows.
+func (b *store) feed(event any) {
+	base := nib.New()
+	base.Read(reads.Closed())
+	apply := func(e any) { base.Apply(nib.Source{Epoch: 1}, e) }
+	for s := range b.net.Switches() {
+		e := &api.SwitchChanged{Switch: s.Is.Switch}
+		for p := range b.net.Ports(s.Key) {
+			e.Ports = append(e.Ports, p.Is)
+		}
+		apply(e)
+		for r := range b.net.Roles(s.Key) {
+			apply(&api.PortRoleChanged{Port: r.Is})
+		}
+	}
+	for l := range b.net.Links() {
+		apply(&api.LinkChanged{Link: l.Is})
+	}
+	for n := range b.net.Nodes() {
+		apply(&api.NodeChanged{Node: n.Is})
+	}
+	was := base.Snapshot()
+	apply(event)
+	b.networkChanged(nib.Change{Was: was, Is: base.Snapshot()})
 }
 
 // try sets and deletes circuits.
@@ -193,7 +220,7 @@ func TestRefused(t *testing.T) {
 	if err := set("a", "1:1.10", "2:1"); err != nil {
 		t.Fatal(err)
 	}
-	b.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: "0000000000000001", Port: 10007}, Role: "internal"}})
+	b.feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: "0000000000000001", Port: 10007}, Role: "internal"}})
 	for _, c := range []struct {
 		ends string
 		kind codes.Code

@@ -18,8 +18,8 @@ import (
 func TestLANTunnels(t *testing.T) {
 	b := newTestStore(t, wefttest.NewStore(), defaults())
 	one, two := &api.Location{Dpid: flow.DPID(1).String(), Port: 9}, &api.Location{Dpid: flow.DPID(2).String(), Port: 9}
-	b.linkChanged(&api.LinkChanged{Link: &api.Link{Src: one, Dst: two, State: "up", Weight: 1}})
-	b.linkChanged(&api.LinkChanged{Link: &api.Link{Src: two, Dst: one, State: "up", Weight: 1}})
+	b.feed(&api.LinkChanged{Link: &api.Link{Src: one, Dst: two, State: "up", Weight: 1}})
+	b.feed(&api.LinkChanged{Link: &api.Link{Src: two, Dst: one, State: "up", Weight: 1}})
 	if err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "c", Type: "vpls", Ends: []string{"1:1", "2:1.7", "2:2"}}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // A switching is what is done about a vpls. Its tree changes in three steps, so that
@@ -71,7 +72,7 @@ func (b *store) limits(c *circuit) (macs int, storm uint32) {
 
 // usableCore reports whether a tree may branch at a switch. It is called with mu held.
 func (b *store) usableCore(sw flow.DPID) bool {
-	info := b.switches[sw]
+	info := b.net.Info(sw)
 	return info.GetConnected() && info.GetOpenflow() != "1.0"
 }
 
@@ -186,7 +187,7 @@ func (b *store) step(s *status) {
 	l, want := s.lan, s.circuit.arcs()
 	settled := func(switches []flow.DPID, away bool) bool {
 		return !slices.ContainsFunc(switches, func(sw flow.DPID) bool {
-			return s.has[sw] != s.version && (away || b.switches[sw].GetConnected())
+			return s.has[sw] != s.version && (away || b.net.Info(sw).GetConnected())
 		})
 	}
 	switch {
@@ -277,7 +278,7 @@ func (b *store) findLAN(s *status) (state, reason string) {
 		if why := s.refused[sw]; why != "" {
 			return "degraded", why
 		}
-		if s.has[sw] != s.version && b.switches[sw].GetConnected() && (s.state == "" || s.state == "requested") {
+		if s.has[sw] != s.version && b.net.Info(sw).GetConnected() && (s.state == "" || s.state == "requested") {
 			return "requested", fmt.Sprintf("switch %v has not confirmed it yet", sw)
 		}
 	}
@@ -293,15 +294,14 @@ func (b *store) findLAN(s *status) (state, reason string) {
 	return "up", ""
 }
 
-// linkChanged handles discovery's event.
-func (b *store) linkChanged(e *api.LinkChanged) {
-	src, dst := e.GetLink().GetSrc().Flow(), e.GetLink().GetDst().Flow()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.linkHas(src, dst, e.Link.GetCapacityKbps()); e.Removed {
-		b.linkHas(src, dst, 0)
+// linkChanged follows a link. It is called with mu held.
+func (b *store) linkChanged(s nib.Step[nib.Link]) {
+	k, now := cmp.Or(s.Is, s.Was).Key, &api.Link{}
+	if s.Is != nil {
+		now = s.Is.Is
 	}
-	if e.Removed || e.Link.State != "up" && e.Link.State != "dampened" {
+	src, dst := k.Src, k.Dst
+	if b.linkHas(src, dst, now.CapacityKbps); !now.Usable() {
 		if delete(b.core[src], dst); len(b.core[src]) == 0 {
 			delete(b.core, src)
 		}
@@ -310,7 +310,7 @@ func (b *store) linkChanged(e *api.LinkChanged) {
 	if b.core[src] == nil {
 		b.core[src] = map[flow.Location]uint32{}
 	}
-	b.core[src][dst] = max(e.Link.Weight, 1)
+	b.core[src][dst] = max(now.Weight, 1)
 }
 
 // withered returns the vpls whose trees do not join their ends, or have had a tunnel

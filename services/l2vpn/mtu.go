@@ -1,11 +1,13 @@
 package l2vpn
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // Octets that a circuit adds to an IP packet on a link: the customer's Ethernet header
@@ -19,24 +21,18 @@ const (
 // mostMTU is the longest IP packet.
 const mostMTU = 65535
 
-// nodeChanged takes over the MTUs of the ports of a node, by the event of nodes. That
-// of a tunnel port is what the node's routing takes on all links.
-func (b *store) nodeChanged(e *api.NodeChanged) {
-	r := e.GetNode().GetReport()
-	sw, err := flow.ParseDPID(r.GetDpid())
-	if err != nil {
-		return
-	}
+// nodeChanged takes over the MTUs of the ports of a node. That
+// of a tunnel port is what the node's routing takes on all links. It is called with mu held.
+func (b *store) nodeChanged(s nib.Step[nib.Node]) {
+	sw := cmp.Or(s.Is, s.Was).Key
 	now := map[flow.Port]uint32{}
-	if !e.Gone && e.Node.State == "live" {
-		for _, p := range r.Ports {
+	if s.Is != nil && s.Is.Is.State == "live" {
+		for _, p := range s.Is.Is.Report.Ports {
 			if p.Mtu > 0 {
 				now[flow.Port(p.Port)] = p.Mtu
 			}
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if maps.Equal(b.mtus[sw], now) {
 		return
 	}

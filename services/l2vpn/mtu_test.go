@@ -19,7 +19,7 @@ func (b *store) node(sw flow.DPID, mtus map[uint32]uint32) {
 	for p, m := range mtus {
 		r.Ports = append(r.Ports, &api.NodePort{Port: p, Mtu: m, Role: "link"})
 	}
-	b.nodeChanged(&api.NodeChanged{Node: &api.Node{State: "live", Report: r}})
+	b.feed(&api.NodeChanged{Node: &api.Node{State: "live", Report: r}})
 }
 
 // over has the tunnels of a circuit be there: each from port 9 of an edge by switch 4, with a label on the
@@ -124,7 +124,7 @@ func TestMinMTU(t *testing.T) {
 	if b.fit(b.status["c"].circuit, []*api.Tunnel{b.tunnels[b.holds["c"][0]]}, p); p.Feasible || p.Mtu != 1499 || !strings.Contains(p.Reason, "1499") {
 		t.Errorf("%v", p)
 	}
-	b.nodeChanged(&api.NodeChanged{Gone: true, Node: &api.Node{Report: &api.NodeReport{Dpid: "4"}}})
+	b.feed(&api.NodeChanged{Gone: true, Node: &api.Node{Report: &api.NodeReport{Dpid: "4"}}})
 	is("up", "")
-	b.nodeChanged(&api.NodeChanged{}) // says nothing
+	b.feed(&api.NodeChanged{}) // says nothing
 }

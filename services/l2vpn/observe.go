@@ -140,7 +140,7 @@ func (b *store) laneOf(s *status, i, far int) (l oam.Lane, ok bool) {
 		return l, false // nothing is between them, or no tunnel
 	}
 	for _, sw := range c.switches() {
-		if s.has[sw] != s.version || !b.switches[sw].GetConnected() {
+		if s.has[sw] != s.version || !b.net.Info(sw).GetConnected() {
 			return l, false
 		}
 	}

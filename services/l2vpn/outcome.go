@@ -238,7 +238,7 @@ func (b *store) pending(r *api.SetCircuitsResponse) bool {
 			continue
 		}
 		if s.state == "requested" || slices.ContainsFunc(s.circuit.switches(), func(sw flow.DPID) bool {
-			return b.switches[sw].GetConnected() && s.has[sw] != s.version && s.refused[sw] == ""
+			return b.net.Info(sw).GetConnected() && s.has[sw] != s.version && s.refused[sw] == ""
 		}) {
 			return true
 		}

@@ -107,12 +107,12 @@ func TestDeviceAtPort(t *testing.T) {
 	if text := to(1); !strings.Contains(text, z.String()) || !strings.Contains(text, x.String()) {
 		t.Errorf("group %s", text)
 	}
-	b.portChanged(&api.PortChanged{Port: &api.Port{Dpid: flow.DPID(1).String(), Port: 1}})
+	b.feed(&api.PortChanged{Port: &api.Port{Dpid: flow.DPID(1).String(), Port: 1}})
 	is("", x.String())
 	for i := range flapMoves + 2 {
 		hear(1, []flow.MAC{y, x}[i%2], flow.Broadcast)
 	}
-	b.portChanged(&api.PortChanged{Port: &api.Port{Dpid: flow.DPID(1).String(), Port: 1, Up: true}})
+	b.feed(&api.PortChanged{Port: &api.Port{Dpid: flow.DPID(1).String(), Port: 1, Up: true}})
 	b.spread(false)
 	if m := b.get("c"); m.State != "degraded" || !strings.Contains(m.Reason, "end 0000000000000002:1 has more than one device") {
 		t.Errorf("%s, %s", m.State, m.Reason)
@@ -136,7 +136,7 @@ func TestNeeds(t *testing.T) {
 		{&api.Switch{Openflow: "1.3", Tables: 254, Hardware: api.OpenVSwitch}, "", true},
 	} {
 		x.is.Dpid, x.is.Connected = flow.DPID(4).String(), true
-		b.switchChanged(&api.SwitchChanged{Switch: x.is, Ports: []*api.Port{{Dpid: x.is.Dpid, Port: 1, Up: true}, {Dpid: x.is.Dpid, Port: 2, Up: true}}})
+		b.feed(&api.SwitchChanged{Switch: x.is, Ports: []*api.Port{{Dpid: x.is.Dpid, Port: 1, Up: true}, {Dpid: x.is.Dpid, Port: 2, Up: true}}})
 		_ = b.try(&api.SetCircuitsRequest{Delete: []string{"c", "d"}})
 		err := set("c", "1:1", "4:1")
 		if x.want == "" && err != nil || x.want != "" && (api.KindOf(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), x.want)) {

@@ -61,8 +61,8 @@ func TestReserve(t *testing.T) {
 	links := func() {
 		for _, l := range [][4]uint32{{1, 9, 2, 9}, {1, 8, 3, 8}, {3, 7, 2, 8}} {
 			a, z := &api.Location{Dpid: flow.DPID(l[0]).String(), Port: l[1]}, &api.Location{Dpid: flow.DPID(l[2]).String(), Port: l[3]}
-			b.linkChanged(&api.LinkChanged{Link: &api.Link{Src: a, Dst: z, State: "up", CapacityKbps: 1e6}})
-			b.linkChanged(&api.LinkChanged{Link: &api.Link{Src: z, Dst: a, State: "up", CapacityKbps: 1e6}})
+			b.feed(&api.LinkChanged{Link: &api.Link{Src: a, Dst: z, State: "up", CapacityKbps: 1e6}})
+			b.feed(&api.LinkChanged{Link: &api.Link{Src: z, Dst: a, State: "up", CapacityKbps: 1e6}})
 		}
 	}
 	links()

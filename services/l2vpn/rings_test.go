@@ -156,7 +156,7 @@ func TestRingProbes(t *testing.T) {
 	if f.arrives(to, good); len(f.heard) != 1 {
 		t.Error("a probe is not heard")
 	}
-	f.b.portChanged(&api.PortChanged{Port: &api.Port{Dpid: flow.DPID(1).String(), Port: 1}})
+	f.b.feed(&api.PortChanged{Port: &api.Port{Dpid: flow.DPID(1).String(), Port: 1}})
 	d := &flow.Decision{}
 	if f.due(d); len(d.Outs) != 3 {
 		t.Errorf("%d ends are probed, want those three whose ports are up", len(d.Outs))

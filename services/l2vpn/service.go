@@ -15,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/backoff"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/services/l2vpn/oam"
 )
@@ -26,18 +27,21 @@ func Spec() weft.Spec {
 		Doc:  "keeps layer-2 circuits between ports, over tunnels",
 		Serves: weft.Methods(api.SetCircuits, api.DeleteCircuit, api.GetCircuit, api.ListCircuits, api.PreviewCircuit, api.GetCircuitHistory,
 			api.PingCircuit, api.ListCircuitMacs, api.ValidateCircuits),
-		Calls: weft.Methods(api.SetStanding, api.ReadMultipart, api.SetTunnels, api.ListTunnels, api.Send, api.ReadFlows, api.ReadGroups, api.ReadMeters),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.LinkChangedEvent,
-			api.FlowsObservedEvent, api.FlowRemovedEvent, api.TunnelChangedEvent, api.NodeChangedEvent),
-		Publishes: weft.Subjects(api.CircuitChangedEvent, api.CircuitPortChangedEvent),
-		Buckets:   []string{"circuits", "macs", "records"},
-		Class:     weft.Latency,
-		Scale:     weft.PerPartition,
-		Config:    defaults(),
-		Stage:     true,
-		Run:       run,
+		Calls:      weft.Methods(api.SetStanding, api.ReadMultipart, api.SetTunnels, api.ListTunnels, api.Send, api.ReadFlows, api.ReadGroups, api.ReadMeters),
+		Reads:      reads,
+		Subscribes: weft.Subjects(api.RolesSettledEvent, api.FlowsObservedEvent, api.FlowRemovedEvent, api.TunnelChangedEvent),
+		Publishes:  weft.Subjects(api.CircuitChangedEvent, api.CircuitPortChangedEvent),
+		Buckets:    []string{"circuits", "macs", "records"},
+		Class:      weft.Latency,
+		Scale:      weft.PerPartition,
+		Config:     defaults(),
+		Stage:      true,
+		Run:        run,
 	}
 }
+
+// reads is what the service reads of the network.
+const reads = nib.Switches | nib.Ports | nib.Roles | nib.Links | nib.Nodes
 
 // poll is how often tunnels are asked for again that cannot be had as they should be.
 const poll = time.Second
@@ -103,13 +107,10 @@ func run(ctx context.Context, env *weft.Env) error {
 	b.tight = func() { object.Notify(tight) }
 	b.mu.Unlock()
 	weft.ReportLimits(env, b.reached.List)
-	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) {
-		b.switchChanged(e)
-		s.stand.SwitchChanged(e)
+	weft.OnChange(env, reads, func(c nib.Change) {
+		b.networkChanged(c)
+		s.stand.NetworkChanged(c)
 	})
-	weft.On(env, api.PortChangedEvent, func(_ context.Context, e *api.PortChanged) { b.portChanged(e) })
-	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) { b.roleChanged(e) })
-	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { b.linkChanged(e) })
 	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { s.stand.RolesSettled(e) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { s.stand.FlowsObserved(e) })
 	weft.On(env, api.TunnelChangedEvent, func(_ context.Context, e *api.TunnelChanged) {
@@ -119,7 +120,6 @@ func run(ctx context.Context, env *weft.Env) error {
 		}
 		b.gone(e.GetTunnel().GetName())
 	})
-	weft.On(env, api.NodeChangedEvent, func(_ context.Context, e *api.NodeChanged) { b.nodeChanged(e) })
 	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, e *api.FlowRemoved) { b.flowRemoved(e) })
 	weft.Handle(env, api.SetCircuits, s.set)
 	weft.Handle(env, api.DeleteCircuit, func(ctx context.Context, q *api.DeleteCircuitRequest) (*api.DeleteCircuitResponse, error) {

@@ -230,7 +230,7 @@ func (b *store) lacks(s *status, sw flow.DPID, failed []*api.WantedFlow) *api.Wa
 
 // unusable returns why no circuit works at a port. It is called with mu held.
 func (b *store) unusable(at flow.Location) string {
-	sw, port, role := b.switches[at.Switch], b.ports[at], b.roles[at].GetRole()
+	sw, port, role := b.net.Info(at.Switch), portOf(b.net, at), roleOf(b.net, at)
 	switch {
 	case !sw.GetConnected():
 		return fmt.Sprintf("switch %v is away", at.Switch)

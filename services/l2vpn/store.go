@@ -1,7 +1,7 @@
 package l2vpn
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"time"
 
@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -27,9 +28,7 @@ type store struct {
 	status   map[string]*status
 	at       map[flow.DPID]map[string]bool                       // the circuits of a switch
 	taken    map[flow.DPID]map[flow.Port]map[end]map[string]bool // by which circuits
-	switches map[flow.DPID]*api.Switch                           // that have been heard of
-	roles    map[flow.Location]*api.PortRole
-	ports    map[flow.Location]*api.Port
+	net      nib.Snapshot
 	tunnels  map[string]*api.Tunnel // as they are, by name
 	wants    map[string]*wish       // as they should be, by name
 	due      map[string]bool        // the names of those that may not be as they should be
@@ -96,7 +95,6 @@ type status struct {
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(flow.DPID, ...string) {}, kick: func() {}, news: func() {}, tight: func() {},
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
-		switches: map[flow.DPID]*api.Switch{}, roles: map[flow.Location]*api.PortRole{}, ports: map[flow.Location]*api.Port{},
 		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, due: map[string]bool{}, holds: map[string][]string{}, fresh: map[string]*api.CircuitChanged{}, reserved: newReservedPorts(), ids: map[uint32]*status{}, trust: now().Add(trusting),
 		mtus: map[flow.DPID]map[flow.Port]uint32{}, core: core{}, tails: map[tail]string{}, learnt: map[string]bool{},
 		timed: map[string]bool{}, broken: map[string]time.Time{}, detours: map[string]bool{}, unsettled: map[string]bool{}, capacities: map[flow.Location]map[flow.Location]uint64{},
@@ -287,9 +285,9 @@ func (b *store) admit(c *circuit, e end, mine map[string]bool, taken map[end]str
 	if old := b.status[c.Name]; old != nil && slices.Contains(old.circuit.ends, e) {
 		return nil // it is there, whatever has become of the port
 	}
-	sw := b.switches[e.at.Switch]
+	sw := b.net.Info(e.at.Switch)
 	twin := flow.Location{Switch: e.at.Switch, Port: flow.InternalPorts + e.at.Port}
-	switch role := b.roles[e.at].GetRole(); {
+	switch role := roleOf(b.net, e.at); {
 	case sw == nil:
 		return refuse("there is no switch %v; weft get switches shows those that are", e.at.Switch)
 	case sw.Lack(c.needs()...) != "":
@@ -300,10 +298,10 @@ func (b *store) admit(c *circuit, e end, mine map[string]bool, taken map[end]str
 		return refuse("the port leads to the node's own routing")
 	case role == "tunnel":
 		return refuse("the port is a tunnel over the node's own routing")
-	case b.roles[twin].GetRole() == "internal" && e.vlan == 0:
+	case roleOf(b.net, twin) == "internal" && e.vlan == 0:
 		return refuse("the node routes for who is at the port, by its internal port %d, and would get nothing any more; an end with a VLAN, %v.100, leaves it the rest",
 			uint32(twin.Port), e)
-	case sw.Connected && b.ports[e.at] == nil:
+	case sw.Connected && portOf(b.net, e.at) == nil:
 		return refuse("the switch has no such port")
 	}
 	return nil
@@ -391,23 +389,10 @@ func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
 	return n, nil
 }
 
-// switchChanged handles the southbound's event.
-func (b *store) switchChanged(e *api.SwitchChanged) {
-	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
-	if err != nil {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	old := b.switches[sw]
-	same := old.GetConnected() && e.Switch.Connected && old.Since == e.Switch.Since // of the same session
-	b.switches[sw] = e.Switch
-	if e.Switch.Connected {
-		maps.DeleteFunc(b.ports, func(at flow.Location, _ *api.Port) bool { return at.Switch == sw })
-		for _, p := range e.Ports {
-			b.ports[flow.Location{Switch: sw, Port: flow.Port(p.Port)}] = p
-		}
-	}
+// switchChanged follows a switch. It is called with mu held.
+func (b *store) switchChanged(s nib.Step[nib.Switch]) {
+	sw := cmp.Or(s.Is, s.Was).Key
+	same := s.Was != nil && s.Is != nil && !nib.Anew(s) && s.Is.Is.Switch.Connected && s.Was.Is.Switch.Since == s.Is.Is.Switch.Since // of the same session
 	for name := range b.at[sw] {
 		s := b.status[name]
 		if !same {
@@ -418,30 +403,19 @@ func (b *store) switchChanged(e *api.SwitchChanged) {
 	}
 }
 
-// portChanged handles the southbound's event.
-func (b *store) portChanged(e *api.PortChanged) {
-	dpid, err := flow.ParseDPID(e.GetPort().GetDpid())
-	if err != nil {
-		return
+// portOf returns a port, nil if it is not known, and roleOf what it is.
+func portOf(net nib.Snapshot, at flow.Location) *api.Port {
+	if p := net.Port(at); p != nil {
+		return p.Is
 	}
-	at := flow.Location{Switch: dpid, Port: flow.Port(e.Port.Port)}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ports[at] = e.Port; e.Removed {
-		delete(b.ports, at)
-	}
-	b.reassess(at)
+	return nil
 }
 
-// roleChanged handles discovery's event.
-func (b *store) roleChanged(e *api.PortRoleChanged) {
-	at := e.GetPort().GetAt().Flow()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.roles[at] = e.Port; e.Gone {
-		delete(b.roles, at)
+func roleOf(net nib.Snapshot, at flow.Location) string {
+	if r := net.Role(at); r != nil {
+		return r.Is.Role
 	}
-	b.reassess(at)
+	return ""
 }
 
 // reassess assesses the circuits at a port. It is called with mu held.
@@ -451,7 +425,7 @@ func (b *store) reassess(at flow.Location) {
 			if b.devicesGone(b.status[name], at) {
 				b.learnt[name] = true
 			}
-			if s := b.status[name]; s.lan != nil && b.switches[at.Switch].GetConnected() && b.unusable(at) != "" { // what a switch that is away has, it keeps
+			if s := b.status[name]; s.lan != nil && b.net.Info(at.Switch).GetConnected() && b.unusable(at) != "" { // what a switch that is away has, it keeps
 				for _, e := range s.circuit.ends {
 					if e.at == at && s.lan.forget(e) {
 						b.learnt[name] = true

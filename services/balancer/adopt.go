@@ -11,7 +11,8 @@ import (
 
 // young is the least age of a connection, in nanoseconds, at which missing
 // entries count as gone: a switch's report may be older than they are. A switch whose
-// report lacks entries that are younger is asked again.
+// report lacks entries that are younger is asked again, the next times later: where
+// connections begin all the time, some are always young.
 const young = int64(5 * time.Second)
 
 // awayMax is how long the entries of a switch that is away count, in nanoseconds.
@@ -35,8 +36,7 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 	if at.read.since == "" {
 		at.read = at.now // former builds give no session
 	}
-	again, late := at.asked, false
-	at.again, at.asked = 0, false
+	late := false
 	type half struct {
 		c    *conn
 		part part
@@ -113,8 +113,11 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 			c.until = now + int64(c.idle)*int64(time.Second)
 		}
 	}
-	if late && !again { // what is missing again, and still young, was sent after the report before
-		at.again = now + young
+	if at.again = 0; late {
+		at.again = now + young<<at.doubts
+		at.doubts = min(at.doubts+1, 4)
+	} else {
+		at.doubts = 0
 	}
 	b.out.post(d)
 }

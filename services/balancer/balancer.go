@@ -49,7 +49,7 @@ type datapath struct {
 	now, read session // it is connected by, and its entries were last reported of
 	told      bool    // read is known
 	again     int64   // when it is to report once more; 0: it need not
-	asked     bool    // and it has been asked to
+	doubts    int     // how many reports in turn were too early to tell
 }
 
 // session is a connection of a switch.
@@ -205,9 +205,7 @@ func (b *balancer) unread(now int64) (list []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for sw, d := range b.switches {
-		due := d.again != 0 && now >= d.again
-		if d.connected && (due || !d.told || d.read != d.now) {
-			d.asked = d.asked || due
+		if d.connected && (!d.told || d.read != d.now || d.again != 0 && now >= d.again) {
 			list = append(list, sw.String())
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -13,19 +14,19 @@ import (
 func TestBeatsAreAnswered(t *testing.T) {
 	each(t, func(t *testing.T, v openflow.Version) {
 		n := start(t, Config{Topology: isolated(t, 8, 8, 4), Version: v, Address: startFloor(t)})
-		ctx := within(t, 20*time.Second)
+		ctx := within(t, testwait.Limit)
 		if err := n.WaitUp(ctx, 0); err != nil {
 			t.Fatal(err)
 		}
 		loaded := make(chan error, 1)
 		go func() {
-			r, err := n.Measure(ctx, Load{Window: 64, Rate: 5000, Duration: 150 * time.Millisecond})
+			r, err := n.Measure(ctx, Load{Window: 64, Rate: 5000, Duration: 150 * time.Millisecond, Patience: testwait.Limit})
 			if err == nil && (r.Lost+r.Wrong != 0 || r.Answered == 0) {
 				t.Errorf("%+v", r.Counts)
 			}
 			loaded <- err
 		}()
-		r, err := n.MeasureBeats(ctx, Beats{Rate: 200, Warm: 20 * time.Millisecond, Duration: 100 * time.Millisecond})
+		r, err := n.MeasureBeats(ctx, Beats{Rate: 200, Warm: 20 * time.Millisecond, Duration: 100 * time.Millisecond, Patience: testwait.Limit})
 		if err == nil {
 			err = <-loaded
 		}
@@ -49,7 +50,7 @@ func TestBeatsNotAnswered(t *testing.T) {
 	s := c.open(openflow.V13)
 	result := make(chan *BeatResult, 1)
 	go func() {
-		r, err := n.MeasureBeats(within(t, 20*time.Second), Beats{Rate: 100, Duration: 100 * time.Millisecond, Patience: 100 * time.Millisecond})
+		r, err := n.MeasureBeats(within(t, testwait.Limit), Beats{Rate: 100, Duration: 100 * time.Millisecond, Patience: 2 * time.Second})
 		if err != nil {
 			t.Error(err)
 		}

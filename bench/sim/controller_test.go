@@ -47,7 +47,7 @@ func (c *controller) accept(v openflow.Version) *session {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { conn.Close() })
-	return &session{t: c.t, v: v, conn: conn, in: bufio.NewReader(conn), xid: 100, timeout: 5 * time.Second}
+	return &session{t: c.t, v: v, conn: conn, in: bufio.NewReader(conn), xid: 100, timeout: testwait.Limit}
 }
 
 // open accepts a switch and takes it through the handshake.

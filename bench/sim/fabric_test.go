@@ -3,9 +3,9 @@ package sim
 import (
 	"bytes"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/packet"
 )
@@ -97,7 +97,7 @@ func TestFloodLeavesOutIngress(t *testing.T) {
 			if got := sw[2].arrivals(); len(got) != 1 {
 				t.Errorf("output to %v: %d packet-ins at the far end, want 1", to, len(got))
 			}
-			if st, err := n.Stats(within(t, time.Second)); err != nil || st.Delivered != 1 || st.Carried != 1 {
+			if st, err := n.Stats(within(t, testwait.Limit)); err != nil || st.Delivered != 1 || st.Carried != 1 {
 				t.Errorf("output to %v: %+v, %v; want one frame over a link and one to a host", to, st, err)
 			}
 		}
@@ -108,7 +108,7 @@ func TestPortDownAndUp(t *testing.T) {
 	each(t, func(t *testing.T, v openflow.Version) {
 		sw, n := line(t, v, 2)
 		sw[1].trap()
-		ctx := within(t, 5*time.Second)
+		ctx := within(t, testwait.Limit)
 		for _, up := range []bool{false, true} {
 			if err := n.SetLink(ctx, 0, up); err != nil {
 				t.Fatal(err)
@@ -132,7 +132,7 @@ func TestSilentFailure(t *testing.T) {
 	sw, n := line(t, openflow.V13, 2)
 	sw[1].trap()
 	for _, mute := range []bool{true, false} {
-		if err := n.MuteLink(within(t, time.Second), 0, mute); err != nil {
+		if err := n.MuteLink(within(t, testwait.Limit), 0, mute); err != nil {
 			t.Fatal(err)
 		}
 		sw[0].out(probe(4), flow.PortController, flow.Output(1))
@@ -143,7 +143,7 @@ func TestSilentFailure(t *testing.T) {
 			t.Errorf("mute is %v: %d frames crossed", mute, got)
 		}
 	}
-	if n.SetLink(within(t, time.Second), 1, true) == nil || n.MuteLink(within(t, time.Second), -1, true) == nil {
+	if n.SetLink(within(t, testwait.Limit), 1, true) == nil || n.MuteLink(within(t, testwait.Limit), -1, true) == nil {
 		t.Error("a link that is not there was changed")
 	}
 }
@@ -172,7 +172,7 @@ func TestEntriesForwardOverLinks(t *testing.T) {
 	sw[1].fence()
 	sw[0].out(frame, flow.PortController, flow.Output(1))
 	sw[0].fence()
-	if st, err := n.Stats(within(t, time.Second)); err != nil || st.Dropped == 0 {
+	if st, err := n.Stats(within(t, testwait.Limit)); err != nil || st.Dropped == 0 {
 		t.Errorf("%+v, %v", st, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -74,11 +75,11 @@ func TestFlows(t *testing.T) {
 		return packetOutOf(v, flow.BufferNone, dst.Port, in.Data)
 	})
 	n := start(t, Config{Topology: topo, Version: openflow.V13, Address: address})
-	ctx := within(t, 20*time.Second)
+	ctx := within(t, testwait.Limit)
 	if err := n.WaitUp(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	r, err := n.Measure(ctx, Load{Flows: 10, Seed: 3, Window: 64, Rate: 2000, Duration: 100 * time.Millisecond})
+	r, err := n.Measure(ctx, Load{Flows: 10, Seed: 3, Window: 64, Rate: 2000, Duration: 100 * time.Millisecond, Patience: testwait.Limit})
 	if err != nil {
 		t.Fatal(err)
 	}

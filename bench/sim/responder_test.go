@@ -32,19 +32,19 @@ func TestResponder(t *testing.T) {
 	each(t, func(t *testing.T, v openflow.Version) {
 		r := &Responder{Rate: 20}
 		n := start(t, Config{Topology: isolated(t, 4, 8, 4), Version: v, Address: startResponder(t, r)})
-		ctx := within(t, 20*time.Second)
+		ctx := within(t, testwait.Limit)
 		if err := n.WaitUp(ctx, 0); err != nil {
 			t.Fatal(err)
 		}
 		loaded := make(chan error, 1)
 		go func() {
-			m, err := n.Measure(ctx, Load{Window: 64, Rate: 5000, Duration: 150 * time.Millisecond})
+			m, err := n.Measure(ctx, Load{Window: 64, Rate: 5000, Duration: 150 * time.Millisecond, Patience: testwait.Limit})
 			if err == nil && (m.Lost+m.Wrong != 0 || m.Answered == 0) {
 				t.Errorf("%+v", m.Counts)
 			}
 			loaded <- err
 		}()
-		beats, err := n.MeasureBeats(ctx, Beats{Rate: 100, Duration: 150 * time.Millisecond})
+		beats, err := n.MeasureBeats(ctx, Beats{Rate: 100, Duration: 150 * time.Millisecond, Patience: testwait.Limit})
 		if end := <-loaded; err == nil {
 			err = end
 		}

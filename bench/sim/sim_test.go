@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -75,11 +76,11 @@ func isolated(t testing.TB, n, hosts, ports int) *Topology {
 // host at the other.
 func TestOnePortSends(t *testing.T) {
 	n := start(t, Config{Topology: isolated(t, 2, 8, 1), Version: openflow.V10, Address: startFloor(t)})
-	ctx := within(t, 30*time.Second)
+	ctx := within(t, testwait.Limit)
 	if err := n.WaitUp(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	if hosts, answered, err := n.Announce(ctx, 8, time.Second); err != nil || hosts != 18 || answered != 18 {
+	if hosts, answered, err := n.Announce(ctx, 8, testwait.Limit); err != nil || hosts != 18 || answered != 18 {
 		t.Fatalf("Announce: %d of %d answered, %v; want 18 of 18", answered, hosts, err)
 	}
 	if r, err := n.Measure(ctx, Load{Window: 64, Duration: 50 * time.Millisecond}); err != nil || r.Answered == 0 {
@@ -97,18 +98,18 @@ func TestFloorAnswersEverything(t *testing.T) {
 	for _, v := range []openflow.Version{openflow.V10, openflow.V13} {
 		t.Run(v.String(), func(t *testing.T) {
 			n := start(t, Config{Topology: isolated(t, 4, 16, 4), Version: v, Address: startFloor(t)})
-			ctx := within(t, 10*time.Second)
+			ctx := within(t, testwait.Limit)
 			if err := n.WaitUp(ctx, 0); err != nil {
 				t.Fatal(err)
 			}
-			hosts, answered, err := n.Announce(ctx, 8, time.Second)
+			hosts, answered, err := n.Announce(ctx, 8, testwait.Limit)
 			if err != nil || hosts != 64 || answered != 64 {
 				t.Fatalf("Announce: %d of %d answered, %v", answered, hosts, err)
 			}
 			for _, conf := range []Load{
-				{Window: 64, Warm: 20 * time.Millisecond, Duration: 100 * time.Millisecond},
-				{Window: 1, Duration: 100 * time.Millisecond},
-				{Window: 64, Rate: 20000, Duration: 100 * time.Millisecond},
+				{Window: 64, Warm: 20 * time.Millisecond, Duration: 100 * time.Millisecond, Patience: testwait.Limit},
+				{Window: 1, Duration: 100 * time.Millisecond, Patience: testwait.Limit},
+				{Window: 64, Rate: 20000, Duration: 100 * time.Millisecond, Patience: testwait.Limit},
 			} {
 				r, err := n.Measure(ctx, conf)
 				if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -97,7 +98,7 @@ func TestRolesAndAsyncConfig(t *testing.T) {
 	if a, err := v.DecodeGetAsync(s.expect(openflow.TypeGetAsyncReply)); err != nil || a != quiet {
 		t.Errorf("async %+v, %v", a, err)
 	}
-	if err := n.SetPort(within(t, time.Second), End{0, 1}, false); err != nil {
+	if err := n.SetPort(within(t, testwait.Limit), End{0, 1}, false); err != nil {
 		t.Fatal(err)
 	}
 	if rest := s.fence(); len(rest) != 0 {
@@ -245,10 +246,10 @@ func TestOtherVersionIsRefused(t *testing.T) {
 	if _, err := s.in.ReadByte(); !errors.Is(err, io.EOF) {
 		t.Errorf("the connection is still there: %v", err)
 	}
-	err := n.WaitUp(within(t, 30*time.Millisecond), 0)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "speaks OpenFlow 1.3 only") {
-		t.Errorf("WaitUp: %v", err)
-	}
+	testwait.Until(t, "WaitUp says what is wrong with the version", func() bool {
+		err := n.WaitUp(within(t, 30*time.Millisecond), 0)
+		return errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "speaks OpenFlow 1.3 only")
+	})
 }
 
 func TestSwitchComesBack(t *testing.T) {
@@ -263,7 +264,7 @@ func TestSwitchComesBack(t *testing.T) {
 		if f := s.flows(openflow.MultipartRequest{}); len(f) != 1 {
 			t.Errorf("%d entries after the connection was lost, want 1: a switch keeps them", len(f))
 		}
-		if st, err := n.Stats(within(t, time.Second)); err != nil || st.Connects != 2 || st.Lost != 1 || st.Up != 1 {
+		if st, err := n.Stats(within(t, testwait.Limit)); err != nil || st.Connects != 2 || st.Lost != 1 || st.Up != 1 {
 			t.Errorf("%+v, %v", st, err)
 		}
 	})
@@ -271,8 +272,8 @@ func TestSwitchComesBack(t *testing.T) {
 
 func TestUnixSocketRefusedIsRetried(t *testing.T) {
 	n := start(t, Config{Topology: isolated(t, 1, 4, 2), Version: openflow.V13, Network: "unix", Address: t.TempDir() + "/none"})
-	err := n.WaitUp(within(t, 50*time.Millisecond), 0)
-	if err == nil || !strings.Contains(err.Error(), "0 of 1 switches up") || !strings.Contains(err.Error(), "no such file") {
-		t.Errorf("WaitUp: %v", err)
-	}
+	testwait.Until(t, "WaitUp says why no switch is up", func() bool {
+		err := n.WaitUp(within(t, 50*time.Millisecond), 0)
+		return err != nil && strings.Contains(err.Error(), "0 of 1 switches up") && strings.Contains(err.Error(), "no such file")
+	})
 }

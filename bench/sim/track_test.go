@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -125,13 +126,13 @@ func BenchmarkPacket(b *testing.B) {
 func TestPacketsAreNotAllocated(t *testing.T) {
 	for _, v := range []openflow.Version{openflow.V10, openflow.V13} {
 		n := start(t, Config{Topology: isolated(t, 2, 100, 4), Version: v, Address: startFloor(t)})
-		ctx := within(t, 5*time.Second)
+		ctx := within(t, testwait.Limit)
 		if err := n.WaitUp(ctx, 0); err != nil {
 			t.Fatal(err)
 		}
 		var answered uint64
 		allocs := testing.AllocsPerRun(1, func() {
-			r, err := n.Measure(ctx, Load{Window: 64, Duration: 100 * time.Millisecond})
+			r, err := n.Measure(ctx, Load{Window: 64, Duration: 100 * time.Millisecond, Patience: testwait.Limit})
 			if err != nil {
 				t.Fatal(err)
 			}

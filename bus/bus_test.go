@@ -14,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/bus"
@@ -225,13 +224,9 @@ func TestUnusableDirectory(t *testing.T) {
 }
 
 func TestUnreachableCluster(t *testing.T) {
-	begin := time.Now()
 	_, err := bus.Open(t.Context(), bus.Config{URL: "nats://127.0.0.1:1"})
 	if err == nil || !strings.Contains(err.Error(), "connect to the store at nats://127.0.0.1:1") {
 		t.Errorf("got %v", err)
-	}
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Errorf("noticed after %v", took)
 	}
 }
 

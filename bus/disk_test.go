@@ -14,6 +14,7 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // logged keeps what is logged.
@@ -71,7 +72,7 @@ func TestFullDisk(t *testing.T) {
 	dir := small(t)
 	log := &logged{}
 	s := opened(t, bus.Config{Directory: dir, Log: slog.New(slog.NewTextHandler(log, nil))})
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 	defer cancel()
 	b, err := s.Bucket(ctx, "flowrules.flows")
 	if err != nil {

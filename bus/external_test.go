@@ -363,10 +363,8 @@ func TestServerAway(t *testing.T) {
 	members[0].kill()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	begin := time.Now()
-	_, err = b.Put(ctx, "k", nil)
-	if took := time.Since(begin); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), urls) || took > 5*time.Second {
-		t.Errorf("put: %v after %v; want DeadlineExceeded naming the URL", err, took)
+	if _, err = b.Put(ctx, "k", nil); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), urls) {
+		t.Errorf("put: %v; want DeadlineExceeded naming the URL", err)
 	}
 	failed := make(chan error, 1)
 	go func() {

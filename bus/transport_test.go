@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -99,7 +100,8 @@ func listenUntilKilled(url string) error {
 	select {}
 }
 
-// TestPeerKilled kills the process of a listener: calls fail at once.
+// TestPeerKilled kills the process of a listener: calls fail because nobody listens
+// there any more, and do not wait until the peer has been silent for a while.
 func TestPeerKilled(t *testing.T) {
 	s := listening(t)
 	cmd := exec.Command(os.Args[0])
@@ -128,25 +130,21 @@ func TestPeerKilled(t *testing.T) {
 		failed <- err
 	}()
 	time.Sleep(100 * time.Millisecond)
-	begin := time.Now()
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	wantUnavailable(t, "the call under way", <-failed)
-	under := time.Since(begin)
-	if under > time.Second {
-		t.Errorf("the call under way fails after %v", under)
+	err = <-failed
+	wantUnavailable(t, "the call under way", err)
+	if !strings.Contains(err.Error(), "cannot be reached") {
+		t.Errorf("the call under way fails with %q, want the message for a peer that is not there, not for one that is silent", err)
 	}
-	begin = time.Now()
 	_, err = c.Call(context.Background(), "wait", nil)
 	wantUnavailable(t, "the next call", err)
 	_, err = s.Transport().Dial(context.Background(), "victim")
 	wantUnavailable(t, "dial", err)
-	next := time.Since(begin)
-	if next > 200*time.Millisecond {
-		t.Errorf("what comes afterwards fails after %v", next)
+	if !strings.Contains(err.Error(), "nobody listens") {
+		t.Errorf("dial fails with %q, want that nobody listens, not that the peer does not answer", err)
 	}
-	t.Logf("call under way: failed after %v; next call and dial together: %v", under, next)
 }
 
 // TestDialerGone ends the store of a dialer: the handler of its call is told.
@@ -245,7 +243,7 @@ func TestTransportThroughRestart(t *testing.T) {
 		failed <- err
 	}()
 	<-hung
-	refused := 0
+	end := time.Now().Add(testwait.Limit)
 	for i := 0; i < total; {
 		if i == total/2 && first != nil {
 			if err := first.Close(); err != nil {
@@ -260,7 +258,7 @@ func TestTransportThroughRestart(t *testing.T) {
 			i++
 		default:
 			wantUnavailable(t, "a call meanwhile", err)
-			if refused++; refused > 2000 {
+			if time.Now().After(end) {
 				t.Fatalf("call %d is not answered after the restart: %v", i, err)
 			}
 			time.Sleep(5 * time.Millisecond)

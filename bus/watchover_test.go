@@ -53,7 +53,7 @@ func TestDamageWhileRunning(t *testing.T) {
 			c.damage(d)
 			damage := func() string { return b.(weft.Damageable).Damage() }
 			// The server forgets what it has read after ten seconds.
-			for end := time.Now().Add(60 * time.Second); damage() == ""; time.Sleep(15 * time.Second) {
+			for end := time.Now().Add(testwait.Limit); damage() == ""; time.Sleep(15 * time.Second) {
 				if time.Now().After(end) {
 					t.Fatal("the damage is not noticed")
 				}

@@ -115,15 +115,11 @@ func TestObserver(t *testing.T) {
 			t.Fatal(err)
 		}
 		app := w.runtime.wait(t, "watcher").App
-		began := time.Now()
 		list := batch(1, 2, 3, 4)
-		for range 5000 {
+		for range 5000 { // would wait for ever if the observer held up the pipeline
 			if err := app.Packets(context.Background(), list); err != nil {
 				t.Fatal(err)
 			}
-		}
-		if d := time.Since(began); d > time.Minute {
-			t.Errorf("an observer that does not read has held up the pipeline for %v", d)
 		}
 		untouched(t, list)
 		close(slow)
@@ -218,10 +214,9 @@ func TestSilent(t *testing.T) {
 		app := w.runtime.wait(t, "mute").App
 		for range maxTimeouts {
 			list := batch(1, 2)
-			began := time.Now()
 			err := app.Packets(context.Background(), list)
-			if api.KindOf(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "app mute") || time.Since(began) > 2*time.Second {
-				t.Errorf("after %v: %v", time.Since(began), err)
+			if api.KindOf(err) != codes.DeadlineExceeded || !strings.Contains(err.Error(), "app mute") || !strings.Contains(err.Error(), "within 50ms") {
+				t.Error(err)
 			}
 			untouched(t, list)
 		}

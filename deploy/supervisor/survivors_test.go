@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // TestSurvivors finds a process that a supervisor of a directory has started,
@@ -31,7 +33,7 @@ func TestSurvivors(t *testing.T) {
 		}
 	}()
 	var list []Survivor
-	for end := time.Now().Add(30 * time.Second); len(list) == 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); len(list) == 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if list, err = Survivors(dir); err != nil { // it executes its program first
 			t.Fatal(err)
 		}

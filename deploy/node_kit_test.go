@@ -262,7 +262,7 @@ func (c *cluster) eventually(what string, so func() bool) {
 	c.t.Helper()
 	for end := time.Now().Add(testwait.Limit); !so(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			c.t.Fatalf("not so after 20 s: %s", what)
+			c.t.Fatalf("not within %v: %s", testwait.Limit, what)
 		}
 	}
 }

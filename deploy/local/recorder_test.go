@@ -10,6 +10,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // order asks for packets as another process does.
@@ -185,7 +186,7 @@ func TestPace(t *testing.T) {
 func TestRecorderEnds(t *testing.T) {
 	r := &Recorder{life: 50 * time.Millisecond}
 	r.Watch(order(1, 0, &api.WatchPacketsRequest{}))
-	for end := time.Now().Add(time.Minute); r.On(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); r.On(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it does not end")
 		}

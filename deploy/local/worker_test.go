@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weft-sdn/weft"
@@ -124,15 +125,16 @@ func TestServicesStopInReverseOrder(t *testing.T) {
 }
 
 func TestReadyNamesWhoIsMissing(t *testing.T) {
-	slow := func(ctx context.Context, _ *weft.Env) error { <-ctx.Done(); return nil }
-	err := run(t, local.Config{
-		Specs:        []weft.Spec{idle("quick"), {Name: "slow", Run: slow}, {Name: "slower", Run: slow}},
-		ReadyTimeout: 20 * time.Millisecond,
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(ctx context.Context, _ *weft.Env) error { <-ctx.Done(); return nil }
+		err := run(t, local.Config{
+			Specs: []weft.Spec{idle("quick"), {Name: "slow", Run: slow}, {Name: "slower", Run: slow}},
+		})
+		wantError(t, err, "slow, slower", "weft.Ready")
+		if strings.Contains(err.Error(), "quick") {
+			t.Errorf("error %q names a service that was ready", err)
+		}
 	})
-	wantError(t, err, "slow, slower", "weft.Ready")
-	if strings.Contains(err.Error(), "quick") {
-		t.Errorf("error %q names a service that was ready", err)
-	}
 }
 
 // TestReadyAfterAnEarlierMaster: who can stand by may wait for a master of an

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/session"
 	"github.com/weft-sdn/weft/wefttest"
@@ -87,7 +88,7 @@ func behindPackets(t *testing.T, h *wefttest.Harness, v openflow.Version, config
 	var got sync.WaitGroup
 	got.Go(func() {
 		for {
-			msg, err := c.read(5 * time.Second)
+			msg, err := c.read(testwait.Limit)
 			if err != nil {
 				t.Errorf("no echo: %v", err)
 				return
@@ -118,7 +119,7 @@ func TestRealTimeFirst(t *testing.T) {
 	for _, v := range []openflow.Version{openflow.V10, v13} {
 		t.Run(v.String(), func(t *testing.T) {
 			wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-				if echo, port, probe := behindPackets(t, h, v, "", prompt, func() {}); echo > 1 || port > 1 || probe > 1 {
+				if echo, port, probe := behindPackets(t, h, v, "", testwait.Limit, func() {}); echo > 1 || port > 1 || probe > 1 {
 					t.Errorf("%d packet-ins before the echo, %d before the port status, %d before the probe; want only the one that was at work", echo, port, probe)
 				}
 			})

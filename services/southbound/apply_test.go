@@ -179,14 +179,13 @@ func TestConfirmTimeout(t *testing.T) {
 	inAllModes(t, "confirm_timeout: 1s", func(t *testing.T, w *world) {
 		slow := w.device(oftest.Config{DPID: 1})
 		w.device(oftest.Config{DPID: 2})
-		slow.SetFaults(oftest.Faults{BarrierDelay: time.Minute})
+		slow.SetFaults(oftest.Faults{BarrierDelay: time.Hour})
 		d := &flow.Decision{}
 		addFlow(d, 1, 1)
 		addFlow(d, 2, 1)
-		start := time.Now()
 		r := w.apply(d)
-		if len(r.Failures) != 1 || r.Failures[0].Op != 0 || !r.Failures[0].Transient || time.Since(start) > time.Second+prompt {
-			t.Errorf("%v after %v", r.Failures, time.Since(start))
+		if len(r.Failures) != 1 || r.Failures[0].Op != 0 || !r.Failures[0].Transient {
+			t.Error(r.Failures)
 		}
 	})
 }
@@ -195,14 +194,13 @@ func TestConfirmTimeout(t *testing.T) {
 func TestSwitchGoesDuringApply(t *testing.T) {
 	inAllModes(t, "", func(t *testing.T, w *world) {
 		d := w.device(oftest.Config{DPID: 1})
-		d.SetFaults(oftest.Faults{BarrierDelay: time.Minute})
+		d.SetFaults(oftest.Faults{BarrierDelay: time.Hour})
 		time.AfterFunc(50*time.Millisecond, d.Disconnect)
 		ops := &flow.Decision{}
 		addFlow(ops, 1, 1)
-		start := time.Now()
 		r := w.apply(ops)
-		if len(r.Failures) != 1 || !r.Failures[0].Transient || time.Since(start) > prompt {
-			t.Errorf("%v after %v", r.Failures, time.Since(start))
+		if len(r.Failures) != 1 || !r.Failures[0].Transient {
+			t.Error(r.Failures)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/services/southbound/admission"
@@ -47,7 +48,7 @@ func TestSaidEarly(t *testing.T) {
 				c, said := w.wire(), false
 				c.send(v13.AppendHello(nil, 1), nil)
 				for done := false; !done; {
-					msg, err := c.read(prompt)
+					msg, err := c.read(testwait.Limit)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -75,7 +76,7 @@ func TestSaidEarly(t *testing.T) {
 			c.answer(9, c.want(openflow.TypeFeaturesRequest))
 			c.send(asides(t, c.v), nil) // between the features and the description
 			for done := false; !done; {
-				msg, err := c.read(prompt)
+				msg, err := c.read(testwait.Limit)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/wefttest"
@@ -44,7 +45,7 @@ func TestBeats(t *testing.T) {
 		go func() {
 			defer close(ended)
 			for {
-				msg, err := c.read(time.Minute)
+				msg, err := c.read(testwait.Limit)
 				if err != nil {
 					return
 				}

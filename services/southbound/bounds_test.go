@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/services/southbound/admission"
@@ -26,7 +27,7 @@ func (w *world) begun(sw flow.DPID, upTo openflow.MultipartType) (*wire, []byte)
 	c := w.wire()
 	c.send(v13.AppendHello(nil, 1), nil)
 	for {
-		msg, err := c.read(prompt)
+		msg, err := c.read(testwait.Limit)
 		if err != nil {
 			w.t.Fatal(err)
 		}

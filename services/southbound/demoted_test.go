@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/wefttest"
@@ -125,7 +126,7 @@ func TestKeptSlave(t *testing.T) {
 		go func() { ended <- w.down(1) }()
 		asked := 0
 		for {
-			msg, err := c.read(4 * prompt)
+			msg, err := c.read(testwait.Limit)
 			if err != nil {
 				break
 			}

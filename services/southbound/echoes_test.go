@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/wefttest"
@@ -27,17 +28,17 @@ func TestEchoSwitches(t *testing.T) {
 			}
 			return resp
 		}
-		start := time.Now()
-		resp := ask(10e6, "1", "2", "77", "x")
-		if took := time.Since(start); took > 8*time.Second {
-			t.Errorf("took %v", took)
-		}
+		resp := ask(60e6, "1", "2", "77", "x")
 		if e := resp.Echoes; len(e) != 4 || e[0].RttUs == 0 || e[1].RttUs == 0 || e[0].Error != "" || e[2].Error == "" || e[3].Error == "" {
 			t.Errorf("%v", e)
 		}
-		if e := ask(50_000, "9", "1").Echoes; !strings.Contains(e[0].Error, "50ms") || e[1].Error != "" {
-			t.Errorf("%v", e)
-		}
+		w.eventually("one that does not answer is named, and the other has answered", func() bool {
+			e := ask(50_000, "9", "1").Echoes
+			if !strings.Contains(e[0].Error, "50ms") {
+				t.Fatalf("%v", e)
+			}
+			return e[1].Error == ""
+		})
 		if e := ask(50_000).Echoes; len(e) != 0 {
 			t.Errorf("%v", e)
 		}
@@ -54,7 +55,7 @@ func TestEchoSwitches(t *testing.T) {
 // for a switch that reads slowly.
 func TestEchoBeforeBulk(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		w := newWorld(t, h, "write_timeout: 20s")
+		w := newWorld(t, h, "write_timeout: 1h")
 		c := w.joined(9)
 		bulk := &flow.Decision{}
 		data := make([]byte, 1400)
@@ -74,13 +75,13 @@ func TestEchoBeforeBulk(t *testing.T) {
 		}
 		answered := make(chan *api.EchoSwitchesResponse, 1)
 		go func() {
-			r, _ := wefttest.Call(h, api.EchoSwitches, &api.EchoSwitchesRequest{Dpids: []string{"9"}, DeadlineUs: 10e6})
+			r, _ := wefttest.Call(h, api.EchoSwitches, &api.EchoSwitchesRequest{Dpids: []string{"9"}, DeadlineUs: 60e6})
 			answered <- r
 		}()
 		time.Sleep(50 * time.Millisecond)
 		before := 0
 		for asked := 0; asked == 0; {
-			msg, err := c.read(5 * time.Second)
+			msg, err := c.read(testwait.Limit)
 			if err != nil {
 				t.Fatal(err)
 			}

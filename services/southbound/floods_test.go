@@ -81,7 +81,7 @@ func (f *flooder) send() {
 func (f *flooder) receive() {
 	defer func() { f.ended <- true }()
 	for {
-		msg, err := f.read(time.Minute)
+		msg, err := f.read(testwait.Limit)
 		if err != nil {
 			return
 		}

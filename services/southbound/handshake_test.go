@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/wefttest"
@@ -37,7 +38,7 @@ func TestVersions(t *testing.T) {
 				t.Errorf("%s: hello of version %d", test.name, h[0])
 			}
 			c.send(test.hello, nil)
-			msg, err := c.read(5 * time.Second)
+			msg, err := c.read(testwait.Limit)
 			if err != nil {
 				t.Fatalf("%s: %v", test.name, err)
 			}
@@ -52,7 +53,7 @@ func TestVersions(t *testing.T) {
 			if err != nil || e.Type != openflow.ErrHelloFailed || e.Code != openflow.HelloFailedIncompatible || e.Xid != 1 {
 				t.Errorf("%s: %+v, %v", test.name, e, err)
 			}
-			c.closed(prompt)
+			c.closed()
 		}
 	})
 }
@@ -115,7 +116,7 @@ func TestNoRoles(t *testing.T) {
 		msg := c.want(openflow.TypeRoleRequest)
 		c.send(v13.AppendError(nil, xidOf(msg), &openflow.Error{Type: openflow.ErrBadRequest, Code: openflow.BadRequestBadType}), nil)
 		for {
-			msg, err := c.read(5 * time.Second)
+			msg, err := c.read(testwait.Limit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +141,7 @@ func TestLaterMaster(t *testing.T) {
 		c.send(v13.AppendError(nil, xidOf(msg), &openflow.Error{Type: openflow.ErrRoleRequestFailed, Code: openflow.RoleRequestFailedStale}), nil)
 		msg = c.want(openflow.TypeRoleRequest)
 		c.send(v13.AppendRoleReply(nil, xidOf(msg), openflow.RoleSlave, 1<<63))
-		c.closed(prompt)
+		c.closed()
 		if w.info(3) != nil {
 			t.Error("the switch is known")
 		}
@@ -178,7 +179,7 @@ func TestCVE_2014_2304(t *testing.T) {
 
 		early := w.wire() // before hello
 		early.send(reply(1, 50))
-		early.closed(prompt)
+		early.closed()
 
 		wrong := w.wire() // an answer to no question is none
 		wrong.send(v13.AppendHello(nil, 1), nil)
@@ -199,13 +200,13 @@ func TestCVE_2014_2304(t *testing.T) {
 		bad := []byte{4, 6, 0, 12, 0, 0, 0, 0, 0, 0, 0, 9}
 		copy(bad[4:8], msg[4:8])
 		short.send(bad, nil)
-		short.closed(prompt)
+		short.closed()
 
 		again := w.joined(54)
 		again.send(reply(9, 54)) // the same identity, unasked: harmless
 		w.works(1)
 		again.send(reply(9, 55)) // another identity
-		again.closed(prompt)
+		again.closed()
 		if reason := w.down(54); !strings.Contains(reason, "datapath id") {
 			t.Errorf("reason %q", reason)
 		}
@@ -225,10 +226,10 @@ func TestCVE_2014_2304(t *testing.T) {
 // TestHandshakeTimeout: a connection that says nothing is closed.
 func TestHandshakeTimeout(t *testing.T) {
 	inAllModes(t, "handshake_timeout: 100ms", func(t *testing.T, w *world) {
-		w.wire().closed(prompt)
+		w.wire().closed()
 		c := w.wire()
 		c.send(v13.AppendHello(nil, 1), nil)
-		c.closed(prompt)
+		c.closed()
 		w.eventually("two connections are counted", func() bool { return w.h.Metric("connections_refused_total", "reason", "handshake") == 2 })
 	})
 }
@@ -241,7 +242,7 @@ func TestAuxiliaryRefused(t *testing.T) {
 		c.want(openflow.TypeHello)
 		msg := c.want(openflow.TypeFeaturesRequest)
 		c.send(v13.AppendFeaturesReply(nil, xidOf(msg), &openflow.Features{DPID: 1, AuxiliaryID: 1}))
-		c.closed(prompt)
+		c.closed()
 	})
 }
 
@@ -251,7 +252,7 @@ func TestTooManySessions(t *testing.T) {
 	inAllModes(t, "max_sessions: 2", func(t *testing.T, w *world) {
 		w.device(oftest.Config{DPID: 1})
 		c := w.joined(2)
-		w.wire().closed(prompt)
+		w.wire().closed()
 		if n := w.h.Metric("connections_refused_total", "reason", "too_many"); n != 1 {
 			t.Errorf("%v connections counted, want 1", n)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/packet"
@@ -39,21 +40,21 @@ func TestLive(t *testing.T) {
 	wefttest.Live(t, Spec(), map[string]func(*testing.T, *wefttest.Harness){
 		"realtime_first": func(t *testing.T, h *wefttest.Harness) {
 			turn := func() { change(t, h, func(c *Config) { c.RealtimeFirst = true }) }
-			if _, _, probe := behindPackets(t, h, v13, "realtime_first: false", prompt, turn); probe > 1 {
+			if _, _, probe := behindPackets(t, h, v13, "realtime_first: false", testwait.Limit, turn); probe > 1 {
 				t.Errorf("%d packet-ins before the probe", probe)
 			}
 		},
 		"handshake_timeout": func(t *testing.T, h *wefttest.Harness) {
 			w := newWorld(t, h, "handshake_timeout: 1h")
 			change(t, h, func(c *Config) { c.HandshakeTimeout = 100 * time.Millisecond })
-			w.wire().closed(5 * time.Second)
+			w.wire().closed()
 		},
 		"echo_interval": func(t *testing.T, h *wefttest.Harness) {
 			w := newWorld(t, h, "echo_interval: 1h\ndead_after: 2h")
 			c := w.joined(1)
 			change(t, h, func(c *Config) { c.EchoInterval = 50 * time.Millisecond })
 			for {
-				msg, err := c.read(10 * time.Second)
+				msg, err := c.read(testwait.Limit)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -107,7 +108,7 @@ func TestLive(t *testing.T) {
 			w := newWorld(t, h, "")
 			w.device(oftest.Config{DPID: 1})
 			change(t, h, func(c *Config) { c.MaxSessions = 1 })
-			w.wire().closed(5 * time.Second)
+			w.wire().closed()
 			w.works(1)
 		},
 		"port_events_per_second": func(t *testing.T, h *wefttest.Harness) {

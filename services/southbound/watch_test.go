@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/session"
 	"github.com/weft-sdn/weft/wefttest"
@@ -19,7 +20,7 @@ import (
 func (c *wire) echoes(after, last uint32) {
 	c.t.Helper()
 	for want := after + 1; want <= last; {
-		msg, err := c.read(prompt)
+		msg, err := c.read(testwait.Limit)
 		if err != nil {
 			c.t.Fatalf("no answer to echo %d: %v", want, err)
 		}

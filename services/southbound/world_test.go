@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,10 +23,6 @@ import (
 )
 
 const v13 = openflow.V13
-
-// prompt is how long what waits for nothing may take on a machine that is busy:
-// less than any limit that is not set by the test.
-const prompt = 4 * time.Second
 
 // world is the service with switches of the test's.
 type world struct {
@@ -45,9 +42,20 @@ func newWorld(t *testing.T, h *wefttest.Harness, config string) *world {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	w := &world{t, h, "unix", filepath.Join(dir, "s")}
-	h.Configure("listen: [\"unix:" + w.address + "\"]\n" + config)
+	h.Configure("listen: [\"unix:" + w.address + "\"]\n" + endless(config))
 	h.Start()
 	return w
+}
+
+// endless adds to a configuration the limits of time that it does not set, each longer
+// than a test waits for anything: what a test waits for is not the end of one of them.
+func endless(config string) string {
+	for _, key := range []string{"handshake_timeout", "dead_after", "confirm_timeout"} {
+		if !strings.Contains(config, key) {
+			config += "\n" + key + ": 1h"
+		}
+	}
+	return config
 }
 
 // inAllModes runs a test body in all modes, with the service up.
@@ -101,17 +109,13 @@ func (w *world) apply(d *flow.Decision) *api.ApplyResult {
 	return r
 }
 
-// works checks that a switch is programmed promptly.
+// works checks that a switch is programmed.
 func (w *world) works(sw flow.DPID) {
 	w.t.Helper()
-	start := time.Now()
 	d := &flow.Decision{}
 	addFlow(d, sw, 77)
 	if r := w.apply(d); len(r.Failures) > 0 {
 		w.t.Fatalf("switch %v, which has done nothing wrong, is not programmed: %v", sw, r.Failures)
-	}
-	if took := time.Since(start); took > prompt {
-		w.t.Fatalf("switch %v, which has done nothing wrong, was programmed within %v only", sw, took)
 	}
 }
 
@@ -141,7 +145,7 @@ func (w *world) eventually(what string, so func() bool) {
 	w.t.Helper()
 	for end := time.Now().Add(testwait.Limit); !so(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			w.t.Fatalf("it is not so within 5 s that %s", what)
+			w.t.Fatalf("it is not so within %v that %s", testwait.Limit, what)
 		}
 	}
 }
@@ -191,7 +195,7 @@ func (c *wire) read(within time.Duration) ([]byte, error) {
 // want returns the next message, which must be of a type.
 func (c *wire) want(typ openflow.Type) []byte {
 	c.t.Helper()
-	msg, err := c.read(5 * time.Second)
+	msg, err := c.read(testwait.Limit)
 	if err != nil {
 		c.t.Fatalf("no %v: %v", typ, err)
 	}
@@ -211,13 +215,13 @@ func (c *wire) quiet() {
 	}
 }
 
-// closed checks that the service closes the connection within a time; what it
-// sends until then is passed over.
-func (c *wire) closed(within time.Duration) {
+// closed checks that the service closes the connection; what it sends until then
+// is passed over.
+func (c *wire) closed() {
 	c.t.Helper()
-	for end := time.Now().Add(within); ; {
+	for end := time.Now().Add(testwait.Limit); ; {
 		if _, err := c.read(time.Until(end)); errors.Is(err, os.ErrDeadlineExceeded) {
-			c.t.Fatalf("the connection is open after %v", within)
+			c.t.Fatalf("the connection is open after %v", testwait.Limit)
 		} else if err != nil {
 			return
 		}
@@ -231,7 +235,7 @@ func (c *wire) join(sw flow.DPID) {
 	c.t.Helper()
 	c.send(c.v.AppendHello(nil, 1), nil)
 	for {
-		msg, err := c.read(5 * time.Second)
+		msg, err := c.read(testwait.Limit)
 		if err != nil {
 			c.t.Fatalf("the handshake ends with %v", err)
 		}
@@ -284,7 +288,7 @@ func (c *wire) refused(sw flow.DPID) {
 	c.t.Helper()
 	c.send(c.v.AppendHello(nil, 1), nil)
 	for {
-		msg, err := c.read(5 * time.Second)
+		msg, err := c.read(testwait.Limit)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			c.t.Fatalf("switch %v is not refused", sw)
 		} else if err != nil {

@@ -60,12 +60,8 @@ func TestPathElsewhere(t *testing.T) {
 			t.Fatalf("packet %d: %v, %d operations before its path is known", n, v, len(d.Ops))
 		}
 	}
-	began := time.Now()
 	if _, d, _ := punt(f.engine, a, &b, packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: a.mac, SenderIP: a.ip, TargetIP: b.ip})); len(d.Outs) != 1 {
 		t.Errorf("ARP is not answered: %d packet-outs", len(d.Outs))
-	}
-	if took := time.Since(began); took > 100*time.Millisecond {
-		t.Errorf("the answer to ARP took %v", took)
 	}
 	close(f.answer)
 	f.deferral.drain(func() { t.Error("packets still wait") })

@@ -91,15 +91,11 @@ func TestSlowClientReadsAnew(t *testing.T) {
 		}
 		done <- nil
 	}()
-	for i := range n { // as fast as the good client reads
+	for i := range n { // as fast as the good client reads, and for ever if it waited for the slow one
 		for i-int(got.Load()) > 50 {
 			time.Sleep(10 * time.Microsecond)
 		}
-		start := time.Now()
 		s.stream.log.add("hosts.HostChanged", &api.HostChanged{Change: fmt.Sprint(i), Host: &api.Host{Ipv4: []string{strings.Repeat("x", 4096)}}}, "", false, false, "")
-		if took := time.Since(start); took > 4*time.Second {
-			t.Fatalf("publishing waited %v for a slow client", took)
-		}
 	}
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -45,6 +45,8 @@ type server struct {
 	metrics http.Handler  // nil: none
 	refused func(refusal)
 	log     *slog.Logger
+
+	stopWithin time.Duration // bounds calls under way when the gateway stops
 }
 
 // handler returns the handler of all requests.
@@ -266,7 +268,7 @@ func (s *server) serve(ctx context.Context, l *northbound.Listener) error {
 	close(s.stream.stopped)
 	s.stream.places.Close()
 	end()
-	bounded, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	bounded, cancel := context.WithTimeout(context.Background(), s.stopWithin)
 	defer cancel()
 	if srv.Shutdown(bounded) != nil {
 		srv.Close() // cut off the rest

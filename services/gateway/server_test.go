@@ -31,7 +31,8 @@ type testServer struct {
 	packets *fakePackets
 	slow    atomic.Int32
 	refuse  atomic.Int32
-	got     chan any // requests, if it has room
+	hanging atomic.Int32 // calls of ListLinks, which end with their time
+	got     chan any     // requests, if it has room
 	shelf   *memory
 	stop    func()
 }
@@ -73,7 +74,7 @@ func serve(t *testing.T, change func(*Config)) *testServer {
 	s.server = &server{
 		config: *c, guard: g, log: slog.New(slog.DiscardHandler),
 		metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "weft_figure 1\n") }),
-		refused: func(refusal) { s.refuse.Add(1) },
+		refused: func(refusal) { s.refuse.Add(1) }, stopWithin: stopTimeout,
 		stream: &stream{
 			log: newEventLog(time.Now, t.Context().Done()), behind: c.EventQueue, places: newPlaces("event streams", c.MaxEventClients, func() { s.refuse.Add(1) }), full: func() {}, holds: g.holds,
 			stopped: make(chan struct{}), sent: func() {}, slow: func() { s.slow.Add(1) },
@@ -90,6 +91,7 @@ func serve(t *testing.T, change func(*Config)) *testServer {
 		method(s, api.FindHost, &api.Host{}),
 		{Method: api.GetTree.Name, New: func() any { return new(api.GetTreeRequest) }, Call: func(context.Context, any) (any, error) { panic("tree") }},
 		{Method: api.ListLinks.Name, New: func() any { return new(api.ListLinksRequest) }, Call: func(ctx context.Context, _ any) (any, error) {
+			s.hanging.Add(1)
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}},
@@ -165,7 +167,7 @@ func wait(t *testing.T, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(testwait.Limit); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("waited for 5 s")
+			t.Fatalf("waited for %v", testwait.Limit)
 		}
 	}
 }
@@ -265,9 +267,8 @@ func TestCVE_2017_1000079_LargeAndEndlessRequests(t *testing.T) {
 	if status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("gRPC: %v", err)
 	}
-	start := time.Now()
-	if resp, body := s.request(t, "GET", "/v1/links", ""); resp.StatusCode != http.StatusGatewayTimeout || time.Since(start) > 8*time.Second {
-		t.Errorf("endless call: %s %s after %v", resp.Status, body, time.Since(start))
+	if resp, body := s.request(t, "GET", "/v1/links", ""); resp.StatusCode != http.StatusGatewayTimeout {
+		t.Errorf("endless call: %s %s", resp.Status, body)
 	}
 	if resp, _ := s.request(t, "GET", "/v1/hosts", ""); resp.StatusCode != 200 {
 		t.Errorf("afterwards: %s", resp.Status)
@@ -366,14 +367,11 @@ func TestGracefulStop(t *testing.T) {
 		}
 		answered <- resp
 	}()
-	time.Sleep(100 * time.Millisecond)
-	start := time.Now()
+	wait(t, func() bool { return s.hanging.Load() == 1 })
+	s.stopWithin = time.Hour // for ever, if what is idle held it up
 	s.stop()
 	if resp := <-answered; resp != nil && resp.StatusCode != http.StatusGatewayTimeout {
 		t.Errorf("the call under way: %s", resp.Status)
-	}
-	if took := time.Since(start); took > 4*time.Second {
-		t.Errorf("stopping took %v", took)
 	}
 	_, _, err := conn.Read(t.Context())
 	if websocket.CloseStatus(err) != websocket.StatusGoingAway {

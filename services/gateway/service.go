@@ -121,7 +121,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	events := newEventLog(func() time.Time { return weft.Now(env) }, ctx.Done())
 	s := &server{
 		config: *cfg, guard: g, metrics: p.Metrics, log: env.Log,
-		refused: refused,
+		refused: refused, stopWithin: stopTimeout,
 		stream: &stream{
 			log: events, behind: cfg.EventQueue, places: newPlaces("event streams", cfg.MaxEventClients, func() { evicted(); noEventPlace() }), full: noEventPlace, holds: g.holds, stopped: make(chan struct{}),
 			sent: func() { f.sent.Add(1) }, slow: func() { f.slow.Add(1); reach("gateway.event_queue", cfg.EventQueue) },

@@ -73,7 +73,7 @@ func TestOperatorGetsIn(t *testing.T) {
 				for i := range 80 {
 					attack(stranger - i%2*(i%5)) // one user, and some others
 				}
-				client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}}
+				client := &http.Client{Timeout: testwait.Limit, Transport: &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}}
 				url, options := "http://", grpc.WithTransportCredentials(insecure.NewCredentials())
 				if secure {
 					url, options = "https://", grpc.WithTransportCredentials(credentials.NewTLS(trust))

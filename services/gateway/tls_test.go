@@ -167,7 +167,7 @@ func TestCVE_2017_1000079_SlowConnections(t *testing.T) {
 				c.Write(begin)
 				slow = append(slow, c)
 			}
-			client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
+			client := &http.Client{Timeout: testwait.Limit, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 			url := "http://" + s.address + "/v1/hosts"
 			if secure {
 				url = "https://" + s.address + "/v1/hosts"

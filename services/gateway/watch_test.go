@@ -148,11 +148,8 @@ func TestWatchEnds(t *testing.T) {
 	wait(t, func() bool { return s.packets.count() == 0 && s.watch.places.Len() == 0 })
 	_, line = s.watching(t, "", "")
 	line()
-	began := time.Now()
+	s.stopWithin = time.Hour // for ever, if it waited for a client that watches
 	s.stop()
-	if took := time.Since(began); took > stopTimeout {
-		t.Errorf("the gateway has waited %v for a client that watches", took)
-	}
 	if got := line(); got != "" {
 		t.Errorf("after the end: %s", got)
 	}

@@ -93,16 +93,12 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestNetworkWithoutLinks is answered for soon, too.
+// TestNetworkWithoutLinks is answered for, too.
 func TestNetworkWithoutLinks(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
 		wefttest.Publish(h, api.SwitchChangedEvent, switchMsg(1, true))
-		began := time.Now()
 		if _, err := wefttest.Call(h, api.FindPath, &api.FindPathRequest{Src: "1", Dst: "2"}); api.KindOf(err) != codes.NotFound {
 			t.Errorf("%v, want NotFound", err)
-		}
-		if took := time.Since(began); took > heardWithin+5*time.Second {
-			t.Errorf("answered after %v", took)
 		}
 		resp, err := wefttest.Call(h, api.FindPath, &api.FindPathRequest{Src: "1", Dst: "1"})
 		if err != nil || len(resp.Paths) != 1 {

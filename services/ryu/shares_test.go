@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -37,7 +37,7 @@ func TestOwnerGetsIn(t *testing.T) {
 				defer conn.Close()
 				io.WriteString(conn, text) // it may be closed already
 			}
-			client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+			client := &http.Client{Timeout: testwait.Limit, Transport: &http.Transport{DisableKeepAlives: true}}
 			resp, err := client.Get("http://" + c.address + "/stats/switches")
 			if err != nil || resp.StatusCode != 200 {
 				t.Fatalf("%.40q: %v %v", text, resp, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/plan"
 )
 
@@ -248,7 +249,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		late := time.AfterFunc(20*time.Second, func() { panic(fmt.Sprintf("does not end: %q", text)) })
+		late := time.AfterFunc(testwait.Limit, func() { panic(fmt.Sprintf("does not end: %q", text)) })
 		defer late.Stop()
 		p, err := plan.Parse("fuzz.yaml", text)
 		if err != nil {

@@ -10,7 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // generate makes an instance or fails.
@@ -316,7 +317,7 @@ func TestStops(t *testing.T) {
 		t.Errorf("error %v of a search that was stopped", err)
 	}
 	in = generate(t, GenerateConfig{Partitions: 10, Services: 5, Servers: 10, Seed: 1})
-	ctx, cancel = context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel = context.WithTimeout(context.Background(), testwait.Limit)
 	defer cancel()
 	s, err := Solve(ctx, in, Options{Runs: 8, Progress: func(p Progress) {
 		if p.Phase == "proof" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -159,7 +160,7 @@ func TestBegins(t *testing.T) {
 		if _, err := wefttest.Call(h, api.SetCircuits, &api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "a", Ends: []string{"1:1", "1:2"}, From: begin}}}); err != nil {
 			t.Fatal(err)
 		}
-		for until := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		for until := time.Now().Add(testwait.Limit); ; time.Sleep(50 * time.Millisecond) {
 			m, err := wefttest.Call(h, api.GetCircuit, &api.GetCircuitRequest{Name: "a"})
 			if err != nil || time.Now().After(until) {
 				t.Fatal(m, err)

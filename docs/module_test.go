@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/freeport"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // census is the module of somebody else, with a service that counts hosts and a program
@@ -129,7 +130,7 @@ func TestModule(t *testing.T) {
 	if err := up.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(100 * time.Millisecond) {
 		out, err := run(program, "get", "workers")
 		if err == nil && counted.MatchString(out) {
 			break

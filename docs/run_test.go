@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // runPages are the pages of the guide whose blocks marked "sh run" are run, one
@@ -130,7 +131,7 @@ func newGuide(t *testing.T) *guide {
 		}
 	})
 	must("weft lab up linear:3,2 --name " + g.ns)
-	for end := time.Now().Add(60 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(100 * time.Millisecond) {
 		out, err := g.sh("weft get links")
 		if err == nil && strings.Count(out, " up ") == 4 {
 			break
@@ -166,7 +167,7 @@ func (g *guide) sh(script string) (string, error) {
 	if err := c.Start(); err != nil {
 		return "", err
 	}
-	timer := time.AfterFunc(60*time.Second, func() { _ = c.Process.Kill() })
+	timer := time.AfterFunc(testwait.Limit, func() { _ = c.Process.Kill() })
 	defer timer.Stop()
 	err := c.Wait()
 	return out.String(), err

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab/keeper"
 	"github.com/weft-sdn/weft/lab/layout"
 	"github.com/weft-sdn/weft/lab/topology"
@@ -233,7 +234,7 @@ func TestApplyDown(t *testing.T) {
 			return
 		}
 		go func() { down <- Down(t.Context(), l.Name()) }()
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(testwait.Limit); time.Now().Before(end); time.Sleep(time.Millisecond) {
 			if _, err := os.Stat(layout.EndingFile(l.Name())); err == nil {
 				return
 			}

@@ -38,10 +38,10 @@ func freePort(t testing.TB) string {
 
 // wantAllPing waits until every pair answers, as a controller needs time to
 // hear of its switches.
-func wantAllPing(t testing.TB, l *Lab, within time.Duration) {
+func wantAllPing(t testing.TB, l *Lab) {
 	t.Helper()
 	var results []traffic.PingResult
-	for end := time.Now().Add(within); time.Now().Before(end); {
+	for end := time.Now().Add(testwait.Limit); time.Now().Before(end); {
 		var err error
 		results, err = l.PingAll(t.Context(), l.AllPairs(false), traffic.PingOptions{Interval: 10 * time.Millisecond, Timeout: 200 * time.Millisecond})
 		if err != nil {
@@ -51,7 +51,7 @@ func wantAllPing(t testing.TB, l *Lab, within time.Duration) {
 			return
 		}
 	}
-	t.Errorf("not all pairs answer within %v: %+v", within, results)
+	t.Errorf("not all pairs answer within %v: %+v", testwait.Limit, results)
 }
 
 func TestControllerThroughTheRelay(t *testing.T) {
@@ -76,7 +76,7 @@ func TestControllerThroughTheRelay(t *testing.T) {
 	}
 	want(nodes.Session{})
 	c := startTestController(t, "ptcp:"+port+":127.0.0.1")
-	wantAllPing(t, l, 30*time.Second)
+	wantAllPing(t, l)
 	want(nodes.Session{Connected: true, Role: "equal"})
 	c.Process.Kill()
 	c.Wait()
@@ -84,12 +84,12 @@ func TestControllerThroughTheRelay(t *testing.T) {
 	if _, err := l.OfCtl(t.Context(), "s2", "del-flows"); err != nil {
 		t.Fatal(err)
 	}
-	wantAllPing(t, l, 30*time.Second)
+	wantAllPing(t, l)
 }
 
 func TestControllerDirect(t *testing.T) {
 	t.Parallel()
 	l := upForTest(t, linear(t, 2, 1), Options{Controllers: []string{topology.ControllerDirect}})
 	startTestController(t, "punix:"+l.ControllerSocket())
-	wantAllPing(t, l, 30*time.Second)
+	wantAllPing(t, l)
 }

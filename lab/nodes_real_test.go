@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/nodes"
 	"github.com/weft-sdn/weft/lab/topology"
@@ -57,7 +58,7 @@ control: {mode: in-band, at: cr3}
 // awaitNodes waits until the nodes are as they should be.
 func awaitNodes(t *testing.T, l *Lab, what string, each func(nodes.NodeStatus) bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(100 * time.Millisecond) {
 		all, err := l.Nodes(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +79,7 @@ func routed(n nodes.NodeStatus) bool {
 // awaitPing pings until there is an answer.
 func awaitPing(t *testing.T, l *Lab, from, to string, six bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; {
+	for end := time.Now().Add(testwait.Limit); ; {
 		r, err := l.Ping(t.Context(), from, to, traffic.PingOptions{Count: 1, Interval: time.Millisecond, Timeout: 300 * time.Millisecond, IPv6: six})
 		if err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/traffic"
 )
@@ -197,7 +198,7 @@ func quiet(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := 0; ; i++ {
+	for end := time.Now().Add(testwait.Limit); ; time.Sleep(50 * time.Millisecond) {
 		use, err := l.Usage()
 		if err != nil {
 			t.Fatal(err)
@@ -205,10 +206,9 @@ func quiet(t *testing.T, name string) {
 		if len(use) == 1 && use[l.SwitchNetns()].Processes == 2 {
 			return
 		}
-		if i > 200 {
+		if time.Now().After(end) {
 			t.Fatalf("something goes on: %v", use)
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // socketClient is one of the lab service of the site.
@@ -53,7 +54,7 @@ func (c *console) send(kind websocket.MessageType, text string) {
 // until returns what the terminal says until it has said a text; an empty one: until it ends.
 func (c *console) until(text string) (said, reason string) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(c.t.Context(), testwait.Limit)
 	defer cancel()
 	for text == "" || !strings.Contains(said, text) {
 		_, b, err := c.ws.Read(ctx)
@@ -102,10 +103,10 @@ func (s *site) ended(name, machine string) {
 	s.until(func() bool { return len(s.running(name, machine)) == 0 }, "machine %s still runs commands", machine)
 }
 
-// until waits until something holds, at most a minute.
+// until waits until something holds.
 func (s *site) until(holds func() bool, format string, args ...any) {
 	s.t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); !holds(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			s.t.Fatalf(format, args...)
 		}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // TestService: a lab that weft lab serve brings up, with the identity and the machines' keys that the
@@ -223,9 +225,9 @@ type jobState struct {
 	Steps []step
 }
 
-// jobDone returns a job of the service that has ended, or is not done after a minute.
+// jobDone returns a job of the service that has ended, or is not done in time.
 func jobDone(ask func(path string, body, to any) string, id string) (is jobState) {
-	for end := time.Now().Add(time.Minute); !is.Done && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); !is.Done && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		is = jobState{}
 		ask("jobs/"+id, nil, &is)
 	}

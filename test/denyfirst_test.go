@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/packet"
 )
@@ -83,7 +84,7 @@ func TestCVE_2018_12691_DenyBeforeFirstPacket(t *testing.T) {
 			p := boot(t, c)
 			for round := range 6 {
 				for begun := time.Now(); p.allowed.Load() < 50; {
-					if time.Since(begun) > 20*time.Second {
+					if time.Since(begun) > testwait.Limit {
 						t.Fatalf("round %d: what is allowed does not pass", round)
 					}
 					p.introduce()

@@ -321,7 +321,7 @@ func (d *deployment) logs() string {
 // figures returns the controller's counters by name, labels included, in all
 // its processes.
 func (d *deployment) figures() (map[string]float64, error) {
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+	client := &http.Client{Timeout: testwait.Limit, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext:       func(ctx context.Context, _, address string) (net.Conn, error) { return d.dial(ctx, address) },
 	}}

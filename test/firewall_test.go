@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/traffic"
 
@@ -29,7 +30,7 @@ func pings(t *testing.T, l *lab.Lab, from, to string, v6 bool) bool {
 // may be late.
 func passes(t *testing.T, l *lab.Lab, from, to string, v6 bool) bool {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(testwait.Limit); ; {
 		if pings(t, l, from, to, v6) {
 			return true
 		}
@@ -58,14 +59,9 @@ func whileRunning(l *lab.Lab, from, to string) (result <-chan traffic.PingResult
 // it some milliseconds, more under load: the first pings may still be of those.
 func stopped(t *testing.T, l *lab.Lab, from, to string, v6 bool) {
 	t.Helper()
-	began := time.Now()
-	eventually(t, "datapath revalidated: "+from+" does not reach "+to, func() bool { return !pings(t, l, from, to, v6) })
-	if took := time.Since(began); took > 2*time.Second {
-		t.Logf("%s -> %s stopped after %v", from, to, took)
-	}
-	if pings(t, l, from, to, v6) {
-		t.Errorf("%s reaches %s although that is denied", from, to)
-	}
+	eventually(t, from+" does not reach "+to+", for that is denied", func() bool {
+		return !pings(t, l, from, to, v6) && !pings(t, l, from, to, v6) // a busy machine may lose the first
+	})
 }
 
 // passing checks that all pairs reach each other, as soon as the datapaths have

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/traffic"
 
@@ -111,7 +112,7 @@ func TestRandomFaults(t *testing.T) {
 		log = append(log, when)
 		began := time.Now()
 		x.shout()
-		if wrong := x.agrees(30 * time.Second); len(wrong) > 0 {
+		if wrong := x.agrees(); len(wrong) > 0 {
 			t.Errorf("%s: not as the graph has it after %v: %s", when, time.Since(began).Round(time.Second), strings.Join(wrong, ", "))
 		}
 		x.shout()
@@ -332,10 +333,10 @@ func (x *chaos) component() map[string]string {
 
 // agrees pings until hosts reach each other just where they should, and returns
 // the pairs that still differ when the time is over.
-func (x *chaos) agrees(within time.Duration) (wrong []string) {
+func (x *chaos) agrees() (wrong []string) {
 	part := x.component()
 	pairs := slices.DeleteFunc(x.l.AllPairs(false), func(p topology.Pair) bool { return part[p.From] == "" })
-	for end := time.Now().Add(within); ; {
+	for end := time.Now().Add(testwait.Limit); ; {
 		results, err := x.l.PingAll(context.Background(), pairs, traffic.PingOptions{Count: 1, Timeout: 300 * time.Millisecond, Parallel: 64})
 		if err != nil {
 			x.t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -89,7 +90,7 @@ func TestRyuRouter(t *testing.T) {
 			continue
 		}
 		var a ryuAnswer
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(testwait.Limit); ; time.Sleep(50 * time.Millisecond) {
 			if r.method == "PING" {
 				a = ryuPing(t, l, r)
 			} else {

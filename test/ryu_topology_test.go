@@ -11,6 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/traffic"
 )
@@ -133,9 +134,9 @@ func topologyAnswers(t *testing.T, l *lab.Lab, address string) []ryuAnswer {
 		t.Fatal(err)
 	}
 	eventually(t, "the link is back", func() bool { return count("links") == 2 })
-	for end := time.Now().Add(30 * time.Second); len(f.seen(t)) < 4; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(testwait.Limit); len(f.seen(t)) < 4; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("events of the link that have come within 30 s: %v", f.seen(t))
+			t.Fatalf("events of the link that have come within %v: %v", testwait.Limit, f.seen(t))
 		}
 	}
 	var told []any

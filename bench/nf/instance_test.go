@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/bench/sim/httpload"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/sbi"
 )
 
@@ -48,12 +49,11 @@ func run(t *testing.T, nrf *Endpoint, of sbi.NFType, edits ...func(*Config)) (*I
 // awaitStatus waits until the NRF answers for an instance with a status.
 func awaitStatus(t *testing.T, nrf *Endpoint, i *Instance, status int) string {
 	t.Helper()
-	for range 500 {
+	for end := time.Now().Add(testwait.Limit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		resp, text := ask(t, nrf, "GET", managementPath+"/nf-instances/"+i.ID, "", "")
 		if resp.StatusCode == status {
 			return text
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatalf("%s %s: the NRF does not answer with %d", i.cfg.Type, i.ID, status)
 	return ""

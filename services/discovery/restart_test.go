@@ -250,7 +250,7 @@ func pump(t *testing.T, h *wefttest.Harness, frames chan frame, wires map[flow.L
 // TestServiceRestart kills the service and starts it with what it has kept.
 func TestServiceRestart(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		h.Configure("interval: 100ms\ntimeout: 500ms\nsettle: 400ms")
+		h.Configure("interval: 100ms\ntimeout: 2m\nsettle: 400ms")
 		frames, traps := fakes(h)
 		wires := map[flow.Location]flow.Location{at(1, 1): at(2, 1), at(2, 1): at(1, 1)}
 		connect := func() {
@@ -270,7 +270,7 @@ func TestServiceRestart(t *testing.T) {
 			return true
 		}
 		connect()
-		pump(t, h, frames, wires, 5*time.Second, func() bool {
+		pump(t, h, frames, wires, testwait.Limit, func() bool {
 			return saved(1, "1 link 0000000000000002 1 ", "2 edge ") && saved(2, "1 link 0000000000000001 1 ", "2 edge ")
 		})
 		h.Restart()

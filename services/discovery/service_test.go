@@ -75,7 +75,7 @@ func carry(t *testing.T, h *wefttest.Harness, frames chan frame, a, b flow.Locat
 
 func TestService(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		h.Configure("settle: 200ms\ninterval: 100ms\ntimeout: 300ms")
+		h.Configure("settle: 200ms\ninterval: 100ms\ntimeout: 2m")
 		frames, traps := fakes(h)
 		a, b := at(1, 1), at(0xb, 2)
 		wefttest.Publish(h, api.SwitchChangedEvent, connected(1, 1, 2))
@@ -153,7 +153,6 @@ func TestTrapIsRetried(t *testing.T) {
 func TestPortFlood(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
 		_, _ = fakes(h)
-		h.Timeout = 20 * time.Second
 		wefttest.Publish(h, api.SwitchChangedEvent, connected(1, 1, 2))
 		for i := range 20_000 {
 			wefttest.PublishAsync(h, api.PortChangedEvent, &api.PortChanged{Port: portMsg(1, 1, i%2 == 1)})

@@ -16,7 +16,7 @@ import (
 // yet, and stays over a restart.
 func TestLinkSettings(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		h.Configure("settle: 200ms\ninterval: 100ms\ntimeout: 300ms")
+		h.Configure("settle: 200ms\ninterval: 100ms\ntimeout: 2m")
 		frames, traps := fakes(h)
 		a, b := at(1, 1), at(0xb, 2)
 		set := func(m *api.LinkSettings, change ...string) (*api.LinkSettings, error) {

@@ -87,7 +87,6 @@ func TestService(t *testing.T) {
 func TestManyHosts(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
 		h.Configure("port_limit: 3000")
-		h.Timeout = 20 * time.Second
 		known := map[string]bool{}
 		for i := range uint64(3000) {
 			f := packet.Pad(packet.AppendEthernet(nil, packet.Ether{Src: flow.MACFrom(0x020000000000 + i), Dst: mac(1)}, 0x1234))

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -167,7 +166,10 @@ func TestService(t *testing.T) {
 			t.Error("that the pool is exhausted is no figure")
 		}
 		// A restart takes nobody's way back: what is declared first has it all.
-		time.Sleep(300 * time.Millisecond)
+		testwait.Until(t, "the host is kept", func() bool {
+			v, _, err := h.Bucket("hosts").Get(t.Context(), "10.0.0.3")
+			return err == nil && len(v) > 0
+		})
 		h.Restart()
 		n.mu.Lock()
 		clear(n.sets)
@@ -217,8 +219,6 @@ func TestService(t *testing.T) {
 			}
 		}
 		testwait.Until(t, "no entries left", func() bool { return n.text(sw3) == "" })
-		if list := h.Metrics("exhausted_total"); len(list) != 0 {
-			t.Errorf("figures of deleted gateways: %v", list)
-		}
+		testwait.Until(t, "no figures of deleted gateways", func() bool { return len(h.Metrics("exhausted_total")) == 0 })
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -157,7 +156,10 @@ func TestService(t *testing.T) {
 		learnt(h, "02:00:00:00:00:fe", sw2, 0, "10.2.0.254")
 		entries = append(entries, "ipv4_dst=10.99.0.0/16 owner=router id=0 actions=dec_ttl,set_field:"+r2.Mac+"->eth_dst,dec_ttl,set_field:02:00:00:00:00:fe->eth_dst goto_table=50")
 		declared("the gateway's entry declared")
-		time.Sleep(1200 * time.Millisecond) // neighbours are kept once a second
+		testwait.Until(t, "the neighbour learnt last is kept", func() bool {
+			v, _, err := h.Bucket("neighbours").Get(t.Context(), "0a0200fe.0")
+			return err == nil && len(v) > 0
+		})
 		h.Restart()
 		n.mu.Lock()
 		clear(n.sets)

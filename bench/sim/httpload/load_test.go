@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/testwait"
 )
 
 // server serves HTTP/1.1 and HTTP/2 with prior knowledge until the test ends.
@@ -40,7 +42,7 @@ func parse(t *testing.T, text string) *url.URL {
 func conf(targets ...*url.URL) Config {
 	return Config{
 		Targets: targets, Method: "GET", Connections: 4, Streams: 1, Warmup: 50 * time.Millisecond, Duration: 200 * time.Millisecond,
-		Timeout: 5 * time.Second, InstanceHeader: "X-Instance",
+		Timeout: testwait.Limit, InstanceHeader: "X-Instance",
 	}
 }
 
@@ -135,7 +137,9 @@ func TestFailures(t *testing.T) {
 		_, aborts := server(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
 		load := func(u *url.URL, edit func(*Config)) *Result {
 			c := conf(u)
-			c.HTTP1, c.Timeout = http1, 300*time.Millisecond
+			if c.HTTP1 = http1; u == hangs {
+				c.Timeout = 300 * time.Millisecond
+			}
 			if edit != nil {
 				edit(&c)
 			}

@@ -146,7 +146,7 @@ func linear(t testing.TB, n, hosts int) *topology.Topology {
 // neighbourPatience is for how long answers are waited for that are to come: what
 // resolves the neighbour may be sent before a busy switch has the port, and is sent
 // anew only after a second.
-const neighbourPatience = 5 * time.Second
+const neighbourPatience = testwait.Limit
 
 // wantPing pings and checks how many answers come.
 func wantPing(t testing.TB, l *Lab, from, to string, opt traffic.PingOptions, least, most int) traffic.PingResult {

@@ -68,7 +68,7 @@ func TestApps(t *testing.T) {
 			gate := filepath.Join(a.dir, "gate")
 			blocker = a.python(a.write("gated.py", gatedScript), gate, filepath.Join(sdk, "examples/blocker.py"), a.url)
 			eventually(t, "Python ready", func() bool { return strings.Contains(blocker.String(), "ready") })
-			held := a.pinging(l, 15*time.Second)
+			held := a.pinging(l, patience)
 			eventually(t, "packets held", func() bool { return a.sum("weft_deploy_packets_waiting") > 0 })
 			time.Sleep(time.Second)
 			a.write("gate", "")

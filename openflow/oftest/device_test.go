@@ -79,7 +79,7 @@ func (p *peer) read(within time.Duration) []byte {
 
 func (p *peer) want(typ openflow.Type) []byte {
 	p.t.Helper()
-	msg := p.read(5 * time.Second)
+	msg := p.read(testwait.Limit)
 	if h, err := openflow.ParseHeader(msg); err != nil || h.Type != typ {
 		p.t.Fatalf("got %x, want %v", msg, typ)
 	}

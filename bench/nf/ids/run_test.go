@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/testwait"
 	"golang.org/x/sys/unix"
 )
 
@@ -161,7 +162,7 @@ func TestBetween(t *testing.T) {
 	for _, frame := range cases {
 		for _, way := range [][2]int{{w.a, w.b}, {w.b, w.a}} {
 			w.send(way[0], frame)
-			if got := w.receive(way[1], 10*time.Second); !bytes.Equal(got, frame) {
+			if got := w.receive(way[1], testwait.Limit); !bytes.Equal(got, frame) {
 				t.Errorf("sent     %x\nreceived %x", frame, got)
 			}
 		}
@@ -170,7 +171,7 @@ func TestBetween(t *testing.T) {
 		w.send(w.a, udp(20000, uint16(n), "x"))
 	}
 	for n := range 500 {
-		if got := w.receive(w.b, 10*time.Second); len(got) < 42 || binary.BigEndian.Uint16(got[36:]) != uint16(n) {
+		if got := w.receive(w.b, testwait.Limit); len(got) < 42 || binary.BigEndian.Uint16(got[36:]) != uint16(n) {
 			t.Fatalf("packet %d is %x", n, got)
 		}
 	}

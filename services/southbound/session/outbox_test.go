@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -72,7 +73,7 @@ func TestOutboxKeepsMessagesWhole(t *testing.T) {
 		}
 	}()
 	in := bufio.NewReaderSize(theirs, 1<<16)
-	_ = theirs.SetReadDeadline(time.Now().Add(time.Minute))
+	_ = theirs.SetReadDeadline(time.Now().Add(testwait.Limit))
 	next := map[openflow.Type]uint32{}
 	for next[openflow.TypeEchoReply] < bulk || next[openflow.TypeEchoRequest] < urgent {
 		head, err := in.Peek(openflow.HeaderLen)

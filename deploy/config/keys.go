@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -19,9 +18,6 @@ func structKeys(t reflect.Type) (map[string]reflect.StructField, bool) {
 	}
 	if t.Kind() != reflect.Struct || readsItself(t) {
 		return nil, false
-	}
-	if keys, ok := keysOf.Load(t); ok {
-		return keys.(map[string]reflect.StructField), true
 	}
 	keys := map[string]reflect.StructField{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -43,12 +39,8 @@ func structKeys(t reflect.Type) (map[string]reflect.StructField, bool) {
 			keys[strings.ToLower(f.Name)] = f
 		}
 	}
-	keysOf.Store(t, keys)
 	return keys, true
 }
-
-// keysOf has what structKeys has returned of types, which nobody changes.
-var keysOf sync.Map
 
 // readsItself reports whether values of the type have a way of their own of
 // being read, so that their fields are no keys.

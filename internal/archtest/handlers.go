@@ -16,11 +16,7 @@ var network = []string{
 
 // handlers is how many handlers of events of the network each service still has.
 // The numbers may only fall: a service reads the network by weft.OnChange.
-var handlers = map[string]int{
-	"discovery": 2, "flowrules": 1, "forwarding": 7, "hosts": 4,
-	"intake": 2, "nodes": 2, "paths": 2,
-	"stats": 1,
-}
+var handlers = map[string]int{"discovery": 2, "flowrules": 1, "forwarding": 7, "hosts": 4, "paths": 2}
 
 // Handlers compares the handlers of events of the network that services have
 // with the numbers that they may have, and returns the differences.

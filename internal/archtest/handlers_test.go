@@ -25,11 +25,11 @@ func TestHandlersAreCounted(t *testing.T) {
 	source := "package stats\n\nfunc run() {\n" + strings.Repeat("\tweft.On(env, api.LinkChangedEvent, nil)\n", 2) + "\tweft.On(env, api.FlowsObservedEvent, nil)\n}\n"
 	list, err := Handlers(fstest.MapFS{
 		"services/stats/service.go": {Data: []byte(source)},
-		"services/nodes/service.go": {Data: []byte("package nodes\n")},
+		"services/paths/service.go": {Data: []byte("package paths\n")},
 	})
 	if err != nil || len(list) != 2 ||
 		!slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, "stats has 2 handlers") }) ||
-		!slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, "nodes has 0 handlers") }) {
+		!slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, "paths has 0 handlers") }) {
 		t.Errorf("%q, %v", list, err)
 	}
 }

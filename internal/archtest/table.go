@@ -30,7 +30,7 @@ var table = []row{
 	{"flow/trace", []string{"flow", "packet", "api"}, []string{codes}},
 	{"nib", []string{"flow", "api"}, []string{"google.golang.org/protobuf/proto"}},
 	{".", []string{"flow", "api", "nib"}, []string{codes, "google.golang.org/protobuf/proto"}},
-	{"services/intake", []string{".", "object", "flow", "packet", "api", "openflow", "services/southbound"}, []string{"*"}},
+	{"services/intake", []string{".", "nib", "object", "flow", "packet", "api", "openflow", "services/southbound"}, []string{"*"}},
 	{"services/southbound/*", []string{"flow", "packet", "api", "openflow", "services/southbound/*", "internal/backoff", "internal/ratelimit"}, []string{"*"}},
 	{"services/southbound", []string{".", "flow", "packet", "api", "openflow", "object", "services/southbound/*", "internal/backoff", "internal/keypair", "internal/localsocket", "internal/resend"}, []string{"*"}},
 	{"object", []string{".", "nib", "flow", "api"}, []string{codes, "google.golang.org/protobuf/"}},

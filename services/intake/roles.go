@@ -1,12 +1,13 @@
 package intake
 
 import (
+	"cmp"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // roles is discovery's roles of ports, for the packets that do not pass
@@ -41,28 +42,30 @@ func (r *roles) of(sw flow.DPID) *table {
 	return t
 }
 
-// changed handles the event.
-func (r *roles) changed(e *api.PortRoleChanged) {
-	role, known := flow.ParsePortRole(e.GetPort().GetRole())
-	at := e.GetPort().GetAt().Flow()
-	if !known {
-		r.log.Error("role of a port left out", "dpid", at.Switch, "port", at.Port, "role", e.GetPort().GetRole())
-		return
-	}
+// networkChanged follows changes of roles.
+func (r *roles) networkChanged(c nib.Change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := r.of(at.Switch)
-	if e.Gone {
-		t.ports.Delete(at.Port)
-		return
+	for _, s := range c.Roles() {
+		at := cmp.Or(s.Is, s.Was).Key
+		t := r.of(at.Switch)
+		if s.Is == nil {
+			t.ports.Delete(at.Port)
+			continue
+		}
+		role, known := flow.ParsePortRole(s.Is.Is.Role)
+		if !known {
+			r.log.Error("role of a port left out", "dpid", at.Switch, "port", at.Port, "role", s.Is.Is.Role)
+			continue
+		}
+		p := t.ports.Get(at.Port)
+		if p == nil {
+			p = &port{}
+			t.ports.Put(at.Port, p)
+		}
+		p.role.Store(uint32(role))
+		p.used.Store(false)
 	}
-	p := t.ports.Get(at.Port)
-	if p == nil {
-		p = &port{}
-		t.ports.Put(at.Port, p)
-	}
-	p.role.Store(uint32(role))
-	p.used.Store(false)
 }
 
 // open returns a function that sets the role of the ingress port of a switch's

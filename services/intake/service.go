@@ -16,36 +16,36 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/services/southbound"
 )
 
 // Spec declares the service.
 func Spec() weft.Spec {
 	return weft.Spec{
-		Name:       "intake",
-		Doc:        "takes packets straight from switches, over connections of its own",
-		Calls:      weft.Methods(api.Send, api.DirectPackets),
-		Subscribes: weft.Subjects(api.PortRoleChangedEvent),
-		Publishes:  weft.Subjects(api.PortUsedEvent),
-		Optional:   []string{"discovery"},
-		Beside:     []string{"discovery"},
-		Class:      weft.Latency,
-		Scale:      weft.PerPartition,
-		Config:     defaults(),
-		Run:        run,
+		Name:      "intake",
+		Doc:       "takes packets straight from switches, over connections of its own",
+		Calls:     weft.Methods(api.Send, api.DirectPackets),
+		Reads:     nib.Roles,
+		Publishes: weft.Subjects(api.PortUsedEvent),
+		Optional:  []string{"discovery"},
+		Beside:    []string{"discovery"},
+		Class:     weft.Latency,
+		Scale:     weft.PerPartition,
+		Config:    defaults(),
+		Run:       run,
 	}
 }
 
 func run(ctx context.Context, env *weft.Env) error {
 	cfg := env.Config.(*Config)
 	if len(cfg.Listen) == 0 {
-		weft.On(env, api.PortRoleChangedEvent, func(context.Context, *api.PortRoleChanged) {})
 		return weft.Serve(ctx, env)
 	}
 	ports := newRoles(func(at flow.Location) {
 		weft.Publish(env, api.PortUsedEvent, &api.PortUsed{Dpid: at.Switch.String(), Port: uint32(at.Port)})
 	}, env.Log)
-	weft.On(env, api.PortRoleChangedEvent, func(_ context.Context, e *api.PortRoleChanged) { ports.changed(e) })
+	weft.OnChange(env, nib.Roles, ports.networkChanged)
 
 	c := newSender(func(ctx context.Context, d *flow.Decision) (*api.ApplyResult, error) {
 		return weft.Call(ctx, env, api.Send, d)

@@ -91,7 +91,7 @@ func (n *node) session(port uint32) *session {
 func (b *registry) damp(agent string, alarms []flow.Location, now time.Time) {
 	links := map[flow.Location]bool{}
 	for _, at := range alarms {
-		if far, linked := b.links[at]; !linked || !links[far] {
+		if far, linked := b.far(at); !linked || !links[far] {
 			links[at] = true
 		}
 	}
@@ -182,14 +182,14 @@ func (b *registry) want(n *node, interval time.Duration) *api.NodeWanted {
 // since the start may have the other end, and behind a silent cut a port without a
 // session would be alive. It is called with mu held.
 func (b *registry) asks(n *node, p *api.NodePort) bool {
-	far, linked := b.links[flow.Location{Switch: n.dpid, Port: flow.Port(p.Port)}]
+	far, linked := b.far(flow.Location{Switch: n.dpid, Port: flow.Port(p.Port)})
 	if !linked {
 		return hasSession(p)
 	}
 	if o := b.nodes[far.Switch]; o != nil {
 		return o.port(uint32(far.Port)) != nil
 	}
-	hybrid, connected := b.hybrid[far.Switch]
+	hybrid, connected := b.hybrid(far.Switch)
 	return hasSession(p) && (hybrid || !connected)
 }
 
@@ -201,7 +201,7 @@ func hasSession(p *api.NodePort) bool { return p.Bfd != "" || p.BfdIntervalMs > 
 func (b *registry) stretched(n *node, port uint32, interval time.Duration) uint32 {
 	now := b.now()
 	factor := b.factorOf(n, port, now)
-	if far, linked := b.links[flow.Location{Switch: n.dpid, Port: flow.Port(port)}]; linked {
+	if far, linked := b.far(flow.Location{Switch: n.dpid, Port: flow.Port(port)}); linked {
 		if o := b.nodes[far.Switch]; o != nil {
 			factor = max(factor, b.factorOf(o, uint32(far.Port), now))
 		}

@@ -98,10 +98,9 @@ func TestBFD(t *testing.T) {
 func TestFalseAlarms(t *testing.T) {
 	now := time.Now()
 	b := newRegistry(defaults(), bucket(t), func() time.Time { return now }, nil)
-	b.hybrid[1], b.hybrid[2] = true, true
-	for _, l := range [][2]flow.Location{{{Switch: 1, Port: 1}, {Switch: 2, Port: 1}}, {{Switch: 2, Port: 1}, {Switch: 1, Port: 1}}} {
-		b.links[l[0]] = l[1]
-	}
+	hybrid, _, join := learn(b)
+	hybrid(1, 2)
+	join(flow.Location{Switch: 1, Port: 1}, flow.Location{Switch: 2, Port: 1})
 	var last *api.ReportNodesResponse
 	say := func(flaps uint32) {
 		p := link(1)
@@ -242,7 +241,8 @@ func TestStale(t *testing.T) {
 	b := newRegistry(cfg, bucket(t), func() time.Time { return now }, nil)
 	var told []string
 	b.tellNode = func(e *api.NodeChanged) { told = append(told, e.Node.State) }
-	b.hybrid[1] = true
+	hybrid, _, _ := learn(b)
+	hybrid(1)
 	say := func(agent, dpid string) string {
 		a, _, err := b.report(&api.ReportNodesRequest{Agent: agent, Nodes: []*api.NodeReport{whole(dpid, "10.255.0.1", link(1))}})
 		if err != nil {
@@ -275,9 +275,10 @@ func BenchmarkReport(b *testing.B) {
 	for _, unchanged := range []bool{false, true} {
 		b.Run(fmt.Sprintf("unchanged=%v", unchanged), func(b *testing.B) {
 			k := newRegistry(defaults(), bucket(b), time.Now, nil)
+			hybrid, _, _ := learn(k)
 			q := &api.ReportNodesRequest{Agent: "a"}
 			for i := range 250 {
-				k.hybrid[flow.DPID(i+1)] = true
+				hybrid(flow.DPID(i + 1))
 				q.Nodes = append(q.Nodes, whole(fmt.Sprintf("%016x", i+1), fmt.Sprintf("10.255.0.%d", i+1), link(1), link(2), link(3), link(4), link(5), link(6)))
 			}
 			for i := 0; b.Loop(); i++ {
@@ -297,8 +298,9 @@ func BenchmarkReport(b *testing.B) {
 func TestWhoReports(t *testing.T) {
 	now := time.Now()
 	b := newRegistry(defaults(), bucket(t), func() time.Time { return now }, nil)
+	feed := wefttest.Network(reads, b.networkChanged)
 	for dpid, name := range map[string]string{dpid1: "pe1", dpid2: "pe2"} {
-		b.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: dpid, Connected: true, Description: "hybrid name=" + name}})
+		feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: dpid, Connected: true, Description: "hybrid name=" + name}})
 	}
 	say := func(agent, dpid, loopback, refused string) {
 		t.Helper()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/wefttest"
 )
 
 // madeUp is a report of a node with all ports that it may have.
@@ -46,7 +47,7 @@ func TestMadeUpNodesAreBounded(t *testing.T) {
 		return refused, why
 	}
 	const known = 1 << 20
-	b.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(known).String(), Connected: true, Description: "hybrid name=x"}})
+	wefttest.Network(reads, b.networkChanged)(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(known).String(), Connected: true, Description: "hybrid name=x"}})
 	before := heap()
 	evil, dpid := 0, 0
 	for range 10 {

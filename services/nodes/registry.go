@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -36,9 +37,8 @@ type registry struct {
 	mu     object.Guard // guards the following
 	nodes  map[flow.DPID]*node
 	held   held
-	names  map[flow.DPID]string            // of nodes, as their switches have last said them
-	hybrid map[flow.DPID]bool              // whether switches say that they are, of those that are connected
-	links  map[flow.Location]flow.Location // that are up, from and to hybrid nodes or not
+	names  map[flow.DPID]string // of nodes, as their switches have last said them
+	net    nib.Snapshot
 	ports  *object.Store[*tunnelPort]
 	of     map[flow.DPID]map[string]bool // the tunnel ports of a switch
 	told   map[string]*api.TunnelPort    // as subscribers know them
@@ -60,7 +60,7 @@ type node struct {
 
 func newRegistry(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(string, error)) *registry {
 	b := &registry{cfg: cfg, now: now, began: now(), tellNode: func(*api.NodeChanged) {}, tellPort: func(*api.TunnelPortChanged) {},
-		nodes: map[flow.DPID]*node{}, held: held{agents: map[string]int{}}, hybrid: map[flow.DPID]bool{}, names: map[flow.DPID]string{}, links: map[flow.Location]flow.Location{},
+		nodes: map[flow.DPID]*node{}, held: held{agents: map[string]int{}}, names: map[flow.DPID]string{},
 		of: map[flow.DPID]map[string]bool{}, told: map[string]*api.TunnelPort{}, damped: map[string]*damping{}}
 	b.ports = object.New(&b.mu, bucket, object.Kind[*tunnelPort]{
 		What: "tunnel port", Many: "tunnel ports", Most: func() int { return mostTunnels }, Raise: "",
@@ -138,7 +138,8 @@ func (b *registry) refuse(agent string, sw flow.DPID, r *api.NodeReport, now tim
 		if o := b.holder(sw, r.Loopback); o != nil && !b.named(agent, sw) {
 			return fmt.Sprintf("loopback %s is that of the node of switch %v, by %s", r.Loopback, o.dpid, o.agent)
 		}
-		return b.held.full(agent, n, r, b.hybrid[sw] || n != nil && n.known)
+		hybrid, _ := b.hybrid(sw)
+		return b.held.full(agent, n, r, hybrid || n != nil && n.known)
 	}
 	return ""
 }
@@ -173,7 +174,8 @@ func (b *registry) take(agent string, sw flow.DPID, r *api.NodeReport, now time.
 	}
 	b.held.drop(n)
 	defer b.held.add(n)
-	n.agent, n.heard, n.known = agent, now, n.known || b.hybrid[sw]
+	hybrid, _ := b.hybrid(sw)
+	n.agent, n.heard, n.known = agent, now, n.known || hybrid
 	changed := n.judge(b, now)
 	is := n.report
 	if !r.Unchanged {
@@ -206,10 +208,11 @@ func (n *node) port(number uint32) *api.NodePort {
 // judge sets the state of a node, and reports whether it has changed.
 func (n *node) judge(b *registry, now time.Time) bool {
 	was := n.state
+	hybrid, _ := b.hybrid(n.dpid)
 	switch {
 	case now.Sub(n.heard) >= b.cfg.Stale:
 		n.state = stateStale
-	case !b.hybrid[n.dpid]:
+	case !hybrid:
 		n.state = stateUnknown
 	default:
 		n.state = stateLive
@@ -271,49 +274,53 @@ func (b *registry) count(state string) (n int) {
 	return n
 }
 
-// switchChanged handles the southbound's event.
-func (b *registry) switchChanged(e *api.SwitchChanged) {
-	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
-	if err != nil {
-		return
-	}
-	h, _ := flow.ParseHybrid(e.Switch.Description)
+// networkChanged follows switches and links.
+func (b *registry) networkChanged(c nib.Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if h != nil {
-		b.names[sw] = h.Name
-	}
-	if e.Switch.Connected {
-		b.hybrid[sw] = h != nil
-	} else {
-		delete(b.hybrid, sw)
-	}
-	n := b.nodes[sw]
-	if n == nil {
-		return
-	}
-	if b.hybrid[sw] && !n.known {
-		b.held.drop(n)
-		n.known = true
-		b.held.add(n)
-	}
-	if n.judge(b, b.now()) {
-		b.tell(n)
+	b.net = c.Is
+	for _, s := range c.Switches() {
+		if s.Is == nil {
+			continue
+		}
+		sw := s.Is.Key
+		if h, _ := flow.ParseHybrid(s.Is.Is.Switch.Description); h != nil {
+			b.names[sw] = h.Name
+		}
+		n := b.nodes[sw]
+		if n == nil {
+			continue
+		}
+		if hybrid, _ := b.hybrid(sw); hybrid && !n.known {
+			b.held.drop(n)
+			n.known = true
+			b.held.add(n)
+		}
+		if n.judge(b, b.now()) {
+			b.tell(n)
+		}
 	}
 }
 
-// linkChanged handles discovery's event.
-func (b *registry) linkChanged(e *api.LinkChanged) {
-	src, dst := e.GetLink().GetSrc().Flow(), e.GetLink().GetDst().Flow()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if e.Removed {
-		if b.links[src] == dst {
-			delete(b.links, src)
-		}
-	} else {
-		b.links[src] = dst
+// hybrid reports whether a switch says that it is a hybrid node, and whether it is
+// connected; one that is not says nothing.
+func (b *registry) hybrid(sw flow.DPID) (hybrid, connected bool) {
+	s := b.net.Connected(sw)
+	if s == nil {
+		return false, false
 	}
+	h, _ := flow.ParseHybrid(s.Description)
+	return h != nil, true
+}
+
+// far returns where the link from a port leads, false if it has none.
+func (b *registry) far(at flow.Location) (flow.Location, bool) {
+	for l := range b.net.LinksFrom(at.Switch) {
+		if l.Key.Src == at {
+			return l.Key.Dst, true
+		}
+	}
+	return flow.Location{}, false
 }
 
 // version returns what identifies what is wanted: the same for the same, after

@@ -7,7 +7,26 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/wefttest"
 )
+
+// learn returns a function that has a registry learn of the network: of switches that are
+// hybrid nodes, of others, and of links in both directions.
+func learn(b *registry) (hybrid, other func(...flow.DPID), join func(x, y flow.Location)) {
+	feed := wefttest.Network(reads, b.networkChanged)
+	connect := func(description string) func(...flow.DPID) {
+		return func(list ...flow.DPID) {
+			for _, sw := range list {
+				feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: true, Description: description}})
+			}
+		}
+	}
+	return connect("hybrid name=x"), connect(""), func(x, y flow.Location) {
+		for _, l := range [][2]flow.Location{{x, y}, {y, x}} {
+			feed(&api.LinkChanged{Link: &api.Link{Src: api.NewLocation(l[0]), Dst: api.NewLocation(l[1]), State: "up"}})
+		}
+	}
+}
 
 // ring is nodes in a ring, each with a session of 200 ms at both of its ports.
 func ring(n int) (list []*api.NodeReport) {
@@ -27,10 +46,6 @@ func TestStartChangesNothing(t *testing.T) {
 	const nodes = 4
 	now := time.Now()
 	var b *registry
-	link := func(from, to int) {
-		x, y := flow.Location{Switch: flow.DPID(from), Port: 2}, flow.Location{Switch: flow.DPID(to), Port: 1}
-		b.links[x], b.links[y] = y, x
-	}
 	report := func(agent string, list ...*api.NodeReport) {
 		t.Helper()
 		now = now.Add(time.Second)
@@ -60,6 +75,7 @@ func TestStartChangesNothing(t *testing.T) {
 	for _, order := range []string{"all", "links last", "switches last", "one agent each"} {
 		t.Run(order, func(t *testing.T) {
 			b = newRegistry(defaults(), bucket(t), func() time.Time { return now }, nil)
+			hybrid, _, join := learn(b)
 			list := ring(nodes)
 			q := &api.SetTunnelPortsRequest{User: "tunnels"}
 			for i := 0; i < nodes; i += 2 {
@@ -91,13 +107,13 @@ func TestStartChangesNothing(t *testing.T) {
 				}
 			}
 			for i := 1; i <= nodes; i++ {
-				b.hybrid[flow.DPID(i)] = true
+				hybrid(flow.DPID(i))
 			}
 			if order == "links last" {
 				all()
 			}
 			for i := 1; i <= nodes; i++ {
-				link(i, i%nodes+1)
+				join(flow.Location{Switch: flow.DPID(i), Port: 2}, flow.Location{Switch: flow.DPID(i%nodes + 1), Port: 1})
 				all()
 			}
 			all()
@@ -109,12 +125,13 @@ func TestStartChangesNothing(t *testing.T) {
 // there is not a hybrid node, or its node has no such port.
 func TestSessionEnds(t *testing.T) {
 	b := newRegistry(defaults(), bucket(t), time.Now, nil)
+	hybrid, other, join := learn(b)
 	list := ring(2)
 	for i := 1; i <= 2; i++ {
-		far := flow.Location{Switch: flow.DPID(i + 8), Port: 1}
-		b.hybrid[flow.DPID(i)], b.links[flow.Location{Switch: flow.DPID(i), Port: 1}] = true, far
+		hybrid(flow.DPID(i))
+		join(flow.Location{Switch: flow.DPID(i), Port: 1}, flow.Location{Switch: flow.DPID(i + 8), Port: 1})
 	}
-	b.hybrid[9] = false
+	other(9)
 	b.nodes[10] = &node{dpid: 10, report: whole("000000000000000a", "")}
 	a, _, err := b.report(&api.ReportNodesRequest{Agent: "a", Nodes: list})
 	if err != nil || len(a.Nodes) != 2 {
@@ -132,10 +149,12 @@ func TestSessionEnds(t *testing.T) {
 func TestPauseOfMachine(t *testing.T) {
 	now := time.Now()
 	b := newRegistry(defaults(), bucket(t), func() time.Time { return now }, nil)
+	hybrid, _, join := learn(b)
 	list := ring(3)
 	for i := range 3 {
 		x, y := flow.Location{Switch: flow.DPID(i + 1), Port: 2}, flow.Location{Switch: flow.DPID((i+1)%3 + 1), Port: 1}
-		b.hybrid[x.Switch], b.links[x], b.links[y] = true, y, x
+		hybrid(x.Switch)
+		join(x, y)
 		for _, p := range list[i].Ports {
 			p.BfdIntervalMs = 50
 		}

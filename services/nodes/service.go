@@ -12,23 +12,27 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // Spec declares the service.
 func Spec() weft.Spec {
 	return weft.Spec{
-		Name:       "nodes",
-		Doc:        "speaks with what runs beside the switches of hybrid IP/SDN nodes",
-		Serves:     weft.Methods(api.ReportNodes, api.ListNodes, api.SetTunnelPorts),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.LinkChangedEvent),
-		Publishes:  weft.Subjects(api.NodeChangedEvent, api.TunnelPortChangedEvent),
-		Buckets:    []string{"ports"},
-		Class:      weft.Latency,
-		Scale:      weft.PerPartition,
-		Config:     defaults(),
-		Run:        run,
+		Name:      "nodes",
+		Doc:       "speaks with what runs beside the switches of hybrid IP/SDN nodes",
+		Serves:    weft.Methods(api.ReportNodes, api.ListNodes, api.SetTunnelPorts),
+		Reads:     reads,
+		Publishes: weft.Subjects(api.NodeChangedEvent, api.TunnelPortChangedEvent),
+		Buckets:   []string{"ports"},
+		Class:     weft.Latency,
+		Scale:     weft.PerPartition,
+		Config:    defaults(),
+		Run:       run,
 	}
 }
+
+// reads is what the service reads of the network.
+const reads = nib.Switches | nib.Links
 
 // lookEvery is how often the service looks which nodes are stale.
 const lookEvery = time.Second
@@ -52,8 +56,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	reports := env.Metric.Counter("reports_total", "Reports of nodes that were taken.")
 	refused := env.Metric.Counter("refused_total", "Reports of nodes that were refused.")
 	weft.ReportLimits(env, b.reached.List)
-	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) { b.switchChanged(e) })
-	weft.On(env, api.LinkChangedEvent, func(_ context.Context, e *api.LinkChanged) { b.linkChanged(e) })
+	weft.OnChange(env, reads, b.networkChanged)
 	weft.Handle(env, api.ReportNodes, func(_ context.Context, q *api.ReportNodesRequest) (*api.ReportNodesResponse, error) {
 		a, bad, err := b.report(q)
 		reports.Add(float64(len(q.GetNodes()) - bad))

@@ -45,7 +45,7 @@ func BenchmarkPoll(b *testing.B) {
 	for _, flows := range []bool{false, true} {
 		b.Run(fmt.Sprintf("flows=%v", flows), func(b *testing.B) {
 			p := NewPoller(defaults(), steady{}, noMeters())
-			p.SwitchChanged(b.Context(), &api.SwitchChanged{Switch: &api.Switch{Dpid: "1", Connected: true}})
+			p.SwitchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: "1", Connected: true}})
 			t := p.switches[1]
 			p.waiting.remove(t)
 			b.ReportAllocs()

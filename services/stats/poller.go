@@ -66,8 +66,8 @@ func NewPoller(cfg *Config, net Network, m Meters) *Poller {
 	return p
 }
 
-// SwitchChanged handles the event.
-func (p *Poller) SwitchChanged(_ context.Context, e *api.SwitchChanged) {
+// SwitchChanged follows a switch that comes or goes.
+func (p *Poller) SwitchChanged(e *api.SwitchChanged) {
 	p.switchChanged(e.GetSwitch(), time.Now(), rand.Float64())
 }
 

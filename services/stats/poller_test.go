@@ -150,7 +150,7 @@ func connect(p *Poller, net *fakeNetwork, sw flow.DPID, up bool) {
 	net.mu.Lock()
 	net.switches[sw].up = up
 	net.mu.Unlock()
-	p.SwitchChanged(context.Background(), &api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: up}})
+	p.SwitchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: up}})
 }
 
 func near(got, want float64) bool { return got > 0.99*want && got < 1.01*want }

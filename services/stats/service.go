@@ -9,6 +9,7 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // Spec declares the service.
@@ -18,7 +19,8 @@ func Spec() weft.Spec {
 		Doc:        "reads the switches' counters and keeps rates",
 		Serves:     weft.Methods(api.ListPortStats, api.ListTableStats, api.ListFlowStats),
 		Calls:      weft.Methods(api.ReadPortStats, api.ReadTableStats, api.ReadFlows),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent),
+		Reads:      nib.Switches,
+		Subscribes: weft.Subjects(api.SwitchForgottenEvent),
 		Class:      weft.Compute,
 		Scale:      weft.PerPartition,
 		Config:     defaults(),
@@ -35,7 +37,11 @@ func run(ctx context.Context, env *weft.Env) error {
 			return env.Metric.Histogram(name, help, bounds, labels...)
 		},
 	})
-	weft.On(env, api.SwitchChangedEvent, p.SwitchChanged)
+	weft.OnChange(env, nib.Switches, func(c nib.Change) {
+		for _, e := range c.Connections() {
+			p.SwitchChanged(e)
+		}
+	})
 	weft.On(env, api.SwitchForgottenEvent, p.SwitchForgotten)
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		p.Reconfigure(c)

@@ -3,6 +3,7 @@ package tenants
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
@@ -20,11 +21,34 @@ func (b *store) admit() {
 	for n := range b.networks.All() {
 		b.carried[n.segment] = n
 		if l := b.let[n.said.Tenant]; l != nil {
-			for h := range b.view.net.HostsIn(n.segment) {
+			for h := range b.net.HostsIn(n.segment) {
 				l.set(seenOf(h))
 			}
 		}
 	}
+}
+
+// networkChanged follows a change of the network. It returns the switches whose entries
+// are to be declared anew, and whether those of all are; and whether segments may have
+// changed.
+func (b *store) networkChanged(c nib.Change) (stale []flow.DPID, all, segments bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.net = c.Is
+	stale = append(b.links.follow(time.Now(), c), c.SwitchesOf(flow.RoleEdge)...)
+	segments = len(stale) > 0 || len(c.Switches()) > 0
+	for _, h := range c.Hosts() {
+		admission, segment := b.hostChanged(h)
+		all, segments = all || admission, segments || segment
+	}
+	return stale, all, segments
+}
+
+// expire ends links that have lingered, and returns the switches that had some.
+func (b *store) expire(now time.Time) []flow.DPID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.links.expire(now)
 }
 
 // hostChanged follows a change of a host. It reports whether it lets other hosts
@@ -59,7 +83,7 @@ func compareMACs(a, b flow.MAC) int { return slices.Compare(a[:], b[:]) }
 func (b *store) hostsOf(tenant string) (sum int) {
 	for n := range b.networks.All() {
 		if n.said.Tenant == tenant {
-			sum += b.view.net.HostsLen(n.segment)
+			sum += b.net.HostsLen(n.segment)
 		}
 	}
 	return sum
@@ -72,7 +96,7 @@ func (b *store) guests(n *network) (list []*seen, narrowed bool) {
 	if l == nil || !l.full() {
 		return nil, false
 	}
-	for f := range b.view.net.HostsIn(n.segment) {
+	for f := range b.net.HostsIn(n.segment) {
 		if h := seenOf(f); l.lets(h.hostKey) {
 			list = append(list, h)
 		}

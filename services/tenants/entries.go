@@ -64,7 +64,7 @@ func (b *store) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Me
 	for _, port := range slices.Sorted(maps.Keys(closed)) {
 		c.add(flow.PriorityTenantPort, flow.Match{}.WithInPort(port))
 	}
-	for _, port := range b.view.linksOf(sw) {
+	for _, port := range b.links.of(sw) {
 		c.pass(flow.PriorityTenantLink, flow.Match{}.WithInPort(port), 0)
 	}
 	meters := slices.SortedFunc(maps.Values(c.meters), func(x, y flow.Meter) int { return int(x.ID) - int(y.ID) })
@@ -75,7 +75,7 @@ func (b *store) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Me
 // a switch with one table.
 func (b *store) guards(sw flow.DPID) (list []flow.Entry) {
 	for _, n := range b.networks.List() {
-		for _, port := range b.view.net.PortsWith(sw, flow.RoleEdge) {
+		for _, port := range b.net.PortsWith(sw, flow.RoleEdge) {
 			list = append(list, flow.Entry{Priority: flow.PriorityTenantGuard, Match: flow.Match{}.WithInPort(port).WithVLAN(n.segment)})
 		}
 	}
@@ -95,7 +95,7 @@ type compiler struct {
 // links.
 func (c *compiler) portsOf(n *network) (list []member) {
 	for _, p := range n.ports {
-		if p.at.Switch == c.sw && !c.store.view.link(p.at) {
+		if p.at.Switch == c.sw && !c.store.links.has(p.at) {
 			list = append(list, p)
 		}
 	}

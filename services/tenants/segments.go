@@ -19,7 +19,7 @@ func (b *store) segment(n *network) *api.Segment {
 	m := &api.Segment{Vlan: uint32(n.segment), Tenant: n.said.Tenant, Network: n.said.Name}
 	there := map[flow.Location]bool{}
 	for _, p := range n.ports {
-		if b.view.link(p.at) || b.view.net.Info(p.at.Switch).Lack(api.NeedTables) != "" {
+		if b.links.has(p.at) || b.net.Info(p.at.Switch).Lack(api.NeedTables) != "" {
 			continue
 		}
 		there[p.at] = true
@@ -28,12 +28,12 @@ func (b *store) segment(n *network) *api.Segment {
 	closed := b.closed()
 	for _, mac := range n.macs {
 		m.Hosts = append(m.Hosts, mac.String())
-		host := b.view.net.Host(nib.HostKey{VLAN: n.segment, MAC: mac})
+		host := b.net.Host(nib.HostKey{VLAN: n.segment, MAC: mac})
 		if host == nil {
 			continue
 		}
 		h := seenOf(host)
-		if there[h.at] || closed[h.at] || b.view.link(h.at) || b.view.net.Info(h.at.Switch).Lack(api.NeedTables) != "" {
+		if there[h.at] || closed[h.at] || b.links.has(h.at) || b.net.Info(h.at.Switch).Lack(api.NeedTables) != "" {
 			continue
 		}
 		there[h.at] = true

@@ -98,27 +98,20 @@ type server struct {
 func (s *server) follow() {
 	b, k := s.store, s.standing
 	weft.OnChange(s.env, reads, func(c nib.Change) {
-		e := b.networkChanged(time.Now(), c)
-		for _, sw := range e.switches {
-			k.SwitchChanged(sw)
-		}
+		stale, all, segments := b.networkChanged(c)
+		k.NetworkChanged(c)
 		switch {
-		case e.all:
+		case all:
 			k.Recompute()
-		case len(e.entries) > 0:
-			k.Recompute(e.entries...)
+		case len(stale) > 0:
+			k.Recompute(stale...)
 		}
-		if e.segments {
+		if segments {
 			s.ring()
 		}
 	})
 	weft.On(s.env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
-	weft.On(s.env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {
-		if held := b.observed(time.Now(), e); held != nil {
-			k.SwitchChanged(held)
-		}
-		k.FlowsObserved(e)
-	})
+	weft.On(s.env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 }
 
 func (s *server) ring() { object.Notify(s.news) }
@@ -140,21 +133,17 @@ func (s *server) announce(ctx context.Context) {
 
 // tick does the timed work until ctx ends.
 func (s *server) tick(ctx context.Context) {
-	tick := time.NewTicker(250 * time.Millisecond)
+	tick := time.NewTicker(lingers / 20)
 	defer tick.Stop()
-	for settled := true; ; settled = false {
-		events, changed := s.store.due(time.Now(), settled)
-		for _, e := range events {
-			s.standing.SwitchChanged(e)
-		}
-		if len(changed) > 0 {
-			s.standing.Recompute(changed...)
-			s.ring()
-		}
+	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case now := <-tick.C:
+			if changed := s.store.expire(now); len(changed) > 0 {
+				s.standing.Recompute(changed...)
+				s.ring()
+			}
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (b *store) status(standing func(flow.DPID) (string, error)) *api.TenantsSta
 		}
 	}
 	all := map[flow.DPID]bool{}
-	for f := range b.view.net.Switches() {
+	for f := range b.net.Switches() {
 		all[f.Key] = true
 	}
 	for sw := range here {
@@ -49,7 +49,7 @@ func (b *store) hosts() (admitted, refused int) {
 
 // switchStatus returns the status of a switch. It is called with mu held.
 func (b *store) switchStatus(sw flow.DPID, members uint32, standing func(flow.DPID) (string, error)) *api.TenantsSwitch {
-	info := b.view.net.Info(sw)
+	info := b.net.Info(sw)
 	s := &api.TenantsSwitch{Dpid: sw.String(), Members: members}
 	if info == nil {
 		s.State, s.Reason = "away", "the switch has not connected yet"
@@ -75,7 +75,7 @@ func (b *store) switchStatus(sw flow.DPID, members uint32, standing func(flow.DP
 	}
 	for _, n := range b.networks.List() {
 		for _, p := range n.ports {
-			if p.at.Switch == sw && s.Reason == "" && b.view.link(p.at) {
+			if p.at.Switch == sw && s.Reason == "" && b.links.has(p.at) {
 				s.State, s.Reason = "failing", "port "+p.at.Port.String()+" of network "+n.key()+" is a link to another switch, and no member as long as it is"
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -24,16 +25,15 @@ type store struct {
 	tenants   *object.Store[*api.Tenant]
 	networks  *object.Store[*network]
 	loading   bool // changes are not followed one by one
-	view      view
-	holding   holding
-	reported  map[flow.DPID]session // in which flowrules last reported the entries of a switch
+	net       nib.Snapshot
+	links     links
 	let       map[string]*guestlist // by tenant with a limit of hosts
 	carried   map[uint16]*network   // by segment
 	announced map[uint16]*api.Segment
 }
 
 func newStore(cfg *Config, tenants, networks object.Bucket, bad func(name string, err error)) *store {
-	b := &store{declare: func() {}, view: newView(), holding: holding{}, reported: map[flow.DPID]session{}, let: map[string]*guestlist{}, carried: map[uint16]*network{}, announced: map[uint16]*api.Segment{}}
+	b := &store{declare: func() {}, links: links{}, let: map[string]*guestlist{}, carried: map[uint16]*network{}, announced: map[uint16]*api.Segment{}}
 	b.cfg.Store(cfg)
 	b.tenants = object.New(&b.mu, tenants, object.Kind[*api.Tenant]{
 		What: "tenant", Many: "tenants", Most: func() int { return b.cfg.Load().Tenants }, Raise: "tenants.tenants",
@@ -246,7 +246,7 @@ func (b *store) holds(n, old *network) error {
 	var list []*api.Switch
 	for _, p := range n.ports {
 		if old == nil || !slices.Contains(old.ports, p) {
-			list = append(list, b.view.net.Info(p.at.Switch))
+			list = append(list, b.net.Info(p.at.Switch))
 		}
 	}
 	return api.CheckNeeds("the border of network "+n.key(), "leave its ports out of the members", slices.Values(list), api.NeedTables)
@@ -256,7 +256,7 @@ func (b *store) holds(n, old *network) error {
 // with mu held.
 func (b *store) freeSegment() uint16 {
 	used := map[uint16]bool{}
-	for v := range b.view.net.HostVLANs() {
+	for v := range b.net.HostVLANs() {
 		used[v] = true
 	}
 	for n := range b.networks.All() {

@@ -129,7 +129,7 @@ func (b *Store[T]) version(name string, value []byte, revision uint64) version {
 	return version{revision, false}
 }
 
-// New returns an empty store.
+// New returns an empty store. Without a bucket, Open gives it one before it is used.
 func New[T comparable](guard *Guard, store Bucket, kind Kind[T]) *Store[T] {
 	if kind.Equal == nil {
 		kind.Equal = func(a, b T) bool { return a == b }
@@ -137,10 +137,18 @@ func New[T comparable](guard *Guard, store Bucket, kind Kind[T]) *Store[T] {
 	if kind.Changed == nil {
 		kind.Changed = func(T, T) {}
 	}
-	b := &Store[T]{kind: kind, store: store, guard: guard, objects: map[string]T{}, known: map[string]version{}, unsure: map[string][]byte{}, unfit: map[string][]byte{}}
+	b := &Store[T]{kind: kind, guard: guard, objects: map[string]T{}, known: map[string]version{}, unsure: map[string][]byte{}, unfit: map[string][]byte{}}
 	guard.again = append(guard.again, b.retryHeldBack)
-	guard.addStore(kind.What, store, b.reread)
+	if store != nil {
+		b.Open(store)
+	}
 	return b
+}
+
+// Open gives a store its bucket. The stores of a guard have theirs before one is loaded.
+func (b *Store[T]) Open(bucket Bucket) {
+	b.store = bucket
+	b.guard.addStore(b.kind.What, bucket, b.reread)
 }
 
 // Get returns an object by name; nil if there is none. The caller holds the

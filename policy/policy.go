@@ -56,6 +56,8 @@ type Kind[M Message, T comparable] struct {
 	Said  func(T) M
 	// Load makes an object of a stored message. Nil: Check.
 	Load func(M) (T, error)
+	// Bad receives stored objects that cannot be read. Nil: they are logged.
+	Bad func(name string, err error)
 	// Admit checks an object beside the others and the network, and gives it what is
 	// chosen for it; old is nil if it is new. The guard is locked. Nil: all are admitted.
 	Admit func(now, old T) error
@@ -98,46 +100,68 @@ type Policy[M Message, T comparable] struct {
 	flows *weft.BaselineFlows // of the objects
 }
 
-// New returns a policy without objects, which are stored in a bucket. bad receives stored
-// objects that cannot be read.
-func New[M Message, T comparable](k Kind[M, T], bucket object.Bucket, bad func(name string, err error)) *Policy[M, T] {
+// New returns a policy without objects.
+func New[M Message, T comparable](k Kind[M, T]) *Policy[M, T] {
+	p := &Policy[M, T]{kind: k}
+	of := &p.kind
 	if k.Guard == nil {
-		k.Guard = &object.Guard{}
+		of.Guard = &object.Guard{}
 	}
 	if k.Load == nil {
-		k.Load = k.Check
+		of.Load = k.Check
 	}
 	if k.Said == nil {
-		k.Said = func(o T) M { return any(o).(M) }
+		of.Said = func(o T) M { return any(o).(M) }
 	}
-	p := &Policy[M, T]{kind: k}
-	p.Store = object.New(k.Guard, bucket, object.Kind[T]{
-		What: k.What, Many: k.Many, Most: k.Most, Raise: k.Raise, Name: func(o T) string { return k.Said(o).GetName() },
-		Format: object.Messages(k.Load, k.Said), Changed: p.changed, Bad: bad,
+	if k.Bad == nil {
+		of.Bad = func(name string, err error) {
+			p.env.Log.Warn(k.What+" of an earlier run not read", "key", name, "error", err)
+		}
+	}
+	p.Store = object.New(of.Guard, nil, object.Kind[T]{
+		What: k.What, Many: k.Many, Most: k.Most, Raise: k.Raise, Name: func(o T) string { return of.Said(o).GetName() },
+		Format: object.Messages(of.Load, of.Said), Changed: p.changed, Bad: of.Bad,
 	})
 	return p
 }
 
-// Open returns the policy of a service, with the objects of earlier runs. It answers the
-// calls and follows the events that Declare lists; the service calls Run at the end.
-func Open[M Message, T comparable](ctx context.Context, env *weft.Env, k Kind[M, T]) (*Policy[M, T], error) {
-	kept, err := weft.State(env, k.bucket())
-	if err != nil {
-		return nil, err
-	}
-	p := New(k, kept, func(name string, err error) {
-		env.Log.Warn(k.What+" of an earlier run not read", "key", name, "error", err)
-	})
-	return p, p.Serve(ctx, env)
+// Served is a policy of any kind.
+type Served interface {
+	open(env *weft.Env) error
+	serve(ctx context.Context) error
+	Run(ctx context.Context)
 }
 
-// Serve is Open for a policy that New has made.
-func (p *Policy[M, T]) Serve(ctx context.Context, env *weft.Env) error {
+// Serve loads the objects of earlier runs of a service's policies. It answers the calls and
+// follows the events that Declare lists; the service calls Run at the end.
+func Serve(ctx context.Context, env *weft.Env, policies ...Served) error {
+	for _, p := range policies {
+		if err := p.open(env); err != nil {
+			return err
+		}
+	}
+	for _, p := range policies {
+		if err := p.serve(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Policy[M, T]) open(env *weft.Env) error {
+	p.env = env
+	bucket, err := weft.State(env, p.kind.bucket())
+	if err == nil {
+		p.Open(bucket)
+	}
+	return err
+}
+
+func (p *Policy[M, T]) serve(ctx context.Context) error {
 	if err := p.Load(ctx); err != nil {
 		return err
 	}
-	k := &p.kind
-	p.env = env
+	k, env := &p.kind, p.env
 	if k.Compile == nil {
 		p.flows = weft.NewBaselineFlows(env, k.Owner, func(sw *api.Switch) *api.SetStandingRequest { return k.request(sw, k.All(sw)) })
 	} else {
@@ -212,8 +236,8 @@ func (p *Policy[M, T]) Recompute(switches ...flow.DPID) {
 	}
 }
 
-// Standing returns the state of a switch, as weft.BaselineFlows.Status does.
-func (p *Policy[M, T]) Standing(sw flow.DPID) (state string, err error) { return p.flows.Status(sw) }
+// Flows returns the flows of the objects, once the policy is served.
+func (p *Policy[M, T]) Flows() *weft.BaselineFlows { return p.flows }
 
 func (p *Policy[M, T]) names(*api.Switch) []string {
 	list := p.list("")

@@ -58,7 +58,8 @@ func TestAdmit(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.Most, k.Raise = func() int { return 2 }, "qos.policies"
-	p = policy.New(k, bucket, nil)
+	p = policy.New(k)
+	p.Open(bucket)
 	for _, c := range []struct {
 		name string
 		mark uint32
@@ -77,8 +78,10 @@ func TestAdmit(t *testing.T) {
 	if _, err := bucket.Put(t.Context(), "z", []byte("{")); err != nil {
 		t.Fatal(err)
 	}
-	bad := ""
-	again := policy.New(kind(), bucket, func(name string, _ error) { bad += name })
+	k, bad := kind(), ""
+	k.Bad = func(name string, _ error) { bad += name }
+	again := policy.New(k)
+	again.Open(bucket)
 	if err := again.Load(t.Context()); err != nil || bad != "z" || again.Len() != 1 {
 		t.Errorf("%v, unreadable %q, %d objects", err, bad, again.Len())
 	}

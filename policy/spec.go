@@ -31,8 +31,8 @@ func Spec[M Message, T comparable](name, doc string, k Kind[M, T]) weft.Spec {
 		k := k
 		k.Most, k.Raise = func() int { return cfg.Load().Most }, name+".most"
 		k.Deadline = func() time.Duration { return cfg.Load().Deadline }
-		p, err := Open(ctx, env, k)
-		if err != nil {
+		p := New(k)
+		if err := Serve(ctx, env, p); err != nil {
 			return err
 		}
 		weft.OnConfig(env, func(_ context.Context, _, c *Config) error { cfg.Store(c); return nil })

@@ -33,7 +33,7 @@ func Spec() weft.Spec {
 		Config:  DefaultConfig(),
 		Live:    []string{"gateways", "hosts", "ask_interval", "poll", "exhausted", "deadline"},
 		Run:     run,
-	}, (*store)(nil).kind())
+	}, new(store).kind())
 }
 
 // settleHosts is how long after the start the hosts of an earlier run are
@@ -41,19 +41,12 @@ func Spec() weft.Spec {
 const settleHosts = time.Minute
 
 func run(ctx context.Context, env *weft.Env) error {
-	cfg := env.Config.(*Config)
-	kept, err := weft.State(env, "gateways")
-	if err != nil {
-		return err
-	}
 	keptHosts, err := weft.State(env, "hosts")
 	if err != nil {
 		return err
 	}
-	b, s := newStore(cfg, kept, func(key string, err error) {
-		env.Log.Warn("gateway of an earlier run not read", "key", key, "error", err)
-	}), object.NewPersister(keptHosts)
-	if err := errors.Join(b.loadHosts(ctx, s), b.gateways.Serve(ctx, env)); err != nil {
+	b, s := newStore(env.Config.(*Config)), object.NewPersister(keptHosts)
+	if err := errors.Join(b.loadHosts(ctx, s), policy.Serve(ctx, env, b.gateways)); err != nil {
 		return err
 	}
 	env.Metric.Gauge("stray_packets", "Packets to or from a gateway that were refused since the service started.", func() float64 { return float64(b.strays.Load()) })

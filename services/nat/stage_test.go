@@ -34,7 +34,8 @@ func rig(t testing.TB) (*store, *gateway) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newStore(DefaultConfig(), bucket, nil)
+	b := newStore(DefaultConfig())
+	b.gateways.Open(bucket)
 	wefttest.Network(nib.Switches|nib.Hosts, b.networkChanged)(&api.SwitchChanged{Switch: &api.Switch{Dpid: sw3, Connected: true, Openflow: "1.3", Tables: 254}})
 	if _, _, err := b.gateways.Set(context.Background(), wanted()); err != nil {
 		t.Fatal(err)
@@ -262,7 +263,8 @@ func FuzzStage(f *testing.F) {
 
 func BenchmarkStageIdle(b *testing.B) {
 	bucket, _ := wefttest.NewStore().Bucket(context.Background(), "nat.gateways")
-	book := newStore(DefaultConfig(), bucket, nil)
+	book := newStore(DefaultConfig())
+	book.gateways.Open(bucket)
 	in, d := wefttest.NewPacketIn(1, 1, syn(h1MAC, hopMAC, h1, far)), &flow.Decision{}
 	for b.Loop() {
 		book.packet(in, d)

@@ -52,28 +52,24 @@ type outside struct {
 	v6 bool
 }
 
-func newStore(cfg *Config, bucket object.Bucket, bad func(name string, err error)) *store {
+func newStore(cfg *Config) *store {
 	b := &store{news: make(chan answer, 64), another: make(chan struct{}, 1), hosts: object.NewHosts(),
 		counters: map[string]*counters{}, asked: map[string]int64{}, heard: map[string]int64{}}
 	b.cfg.Store(cfg)
-	b.gateways = policy.New(b.kind(), bucket, bad)
+	b.gateways = policy.New(b.kind())
 	return b
 }
 
-// kind describes the gateways; b may be nil to declare them.
+// kind describes the gateways.
 func (b *store) kind() policy.Kind[*api.NatGateway, *gateway] {
-	k := policy.Kind[*api.NatGateway, *gateway]{
-		Owner: flow.OwnerNAT, What: "gateway", Many: "gateways", Bucket: "gateways", Raise: "nat.gateways",
+	return policy.Kind[*api.NatGateway, *gateway]{
+		Owner: flow.OwnerNAT, What: "gateway", Many: "gateways", Bucket: "gateways", Guard: &b.mu, Raise: "nat.gateways",
 		Set: api.SetNat, Delete: api.DeleteNat, List: api.ListNats,
 		Check: b.check, Load: b.parse, Said: func(g *gateway) *api.NatGateway { return g.said },
 		Admit: b.admit, Changed: b.changed, All: b.rules, Status: b.status,
 		Reads: nib.Hosts, Network: b.networkChanged,
 		Most: func() int { return b.cfg.Load().Gateways }, Deadline: func() time.Duration { return b.cfg.Load().Deadline },
 	}
-	if b != nil {
-		k.Guard = &b.mu
-	}
-	return k
 }
 
 // check returns the gateway of a message as it came.
@@ -289,7 +285,7 @@ func (b *store) state(g *gateway, f *counters, now int64) (state, reason string)
 	if err := unable(b.net.Connected(g.at.Switch)); err != nil {
 		return "down", err.Error()
 	}
-	if s, err := b.gateways.Standing(g.at.Switch); s == "failing" {
+	if s, err := b.gateways.Flows().Status(g.at.Switch); s == "failing" {
 		return "down", fmt.Sprintf("the switch does not have its entries, which take Open vSwitch's connection tracking: %v", err)
 	} else if s != "in_sync" {
 		return "down", "the entries are on their way to the switch"

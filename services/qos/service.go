@@ -32,25 +32,15 @@ func Spec() weft.Spec {
 		Config:  DefaultConfig(),
 		Live:    []string{"*"},
 		Run:     run,
-	}, (*store)(nil).kind())
+	}, new(store).kind())
 }
 
 func run(ctx context.Context, env *weft.Env) error {
-	cfg := env.Config.(*Config)
-	kept, err := weft.State(env, "policies")
-	if err != nil {
-		return err
-	}
 	keptQueues, err := weft.State(env, "queues")
 	if err != nil {
 		return err
 	}
-	bad := func(what string) func(string, error) {
-		return func(key string, err error) {
-			env.Log.Warn(what+" of an earlier run not read", "key", key, "error", err)
-		}
-	}
-	b := newStore(cfg, kept, bad("policy"))
+	b := newStore(env.Config.(*Config))
 	runs := map[bool]weft.Counter{
 		true:  env.Metric.Counter("queue_changes_total", "Tries to configure the queues of a port.", "result", "done"),
 		false: env.Metric.Counter("queue_changes_total", "Tries to configure the queues of a port.", "result", "failed"),
@@ -62,8 +52,10 @@ func run(ctx context.Context, env *weft.Env) error {
 			runs[err == nil].Add(1)
 		}
 		return err
-	}, bad("queues"))
-	if err := errors.Join(b.policies.Serve(ctx, env), q.queues.Load(ctx)); err != nil {
+	}, func(key string, err error) {
+		env.Log.Warn("queues of an earlier run not read", "key", key, "error", err)
+	})
+	if err := errors.Join(kit.Serve(ctx, env, b.policies), q.queues.Load(ctx)); err != nil {
 		return err
 	}
 	env.Metric.Gauge("entries", "Flow entries that policies take on all switches.", func() float64 { n, _ := b.sizes(); return float64(n) })
@@ -86,7 +78,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.Handle(env, api.QosGetStatus, func(ctx context.Context, r *api.QosGetStatusRequest) (*api.QosStatus, error) {
 		ctx, cancel := context.WithTimeout(ctx, b.cfg.Load().Deadline)
 		defer cancel()
-		return b.status(ctx, r.GetPolicy(), peers, b.policies.Standing)
+		return b.status(ctx, r.GetPolicy(), peers, b.policies.Flows().Status)
 	})
 	serveQueues(env, b, q)
 	if err := weft.Ready(ctx, env); err != nil {

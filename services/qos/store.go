@@ -28,27 +28,23 @@ type store struct {
 	net   nib.Snapshot
 }
 
-func newStore(cfg *Config, bucket object.Bucket, bad func(name string, err error)) *store {
+func newStore(cfg *Config) *store {
 	b := &store{hosts: object.NewHosts()}
 	b.cfg.Store(cfg)
-	b.policies = kit.New(b.kind(), bucket, bad)
+	b.policies = kit.New(b.kind())
 	return b
 }
 
-// kind describes the policies; b may be nil to declare them.
+// kind describes the policies.
 func (b *store) kind() kit.Kind[*api.QosPolicy, *policy] {
-	k := kit.Kind[*api.QosPolicy, *policy]{
-		Owner: flow.OwnerQoS, What: "policy", Many: "policies", Bucket: "policies", Raise: "qos.policies",
+	return kit.Kind[*api.QosPolicy, *policy]{
+		Owner: flow.OwnerQoS, What: "policy", Many: "policies", Bucket: "policies", Guard: &b.mu, Raise: "qos.policies",
 		Set: api.QosSetPolicy, Delete: api.QosDeletePolicy, List: api.QosListPolicies,
 		Check: readPolicy, Load: parse, Said: func(p *policy) *api.QosPolicy { return p.said },
 		Admit: b.admit, Changed: b.changed, Order: before, All: b.rules, On: func(p *policy) []flow.DPID { return b.concerned(p) },
 		Reads: nib.Hosts, Network: b.networkChanged,
 		Most: func() int { return b.cfg.Load().Policies }, Deadline: func() time.Duration { return b.cfg.Load().Deadline },
 	}
-	if b != nil {
-		k.Guard = &b.mu
-	}
-	return k
 }
 
 // parse returns the stored policy.

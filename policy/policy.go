@@ -28,7 +28,6 @@ import (
 type Message interface {
 	comparable
 	proto.Message
-	GetName() string
 }
 
 // Rules is what an object needs on a switch. The kit gives flows without a cookie that
@@ -46,16 +45,22 @@ type Kind[M Message, T comparable] struct {
 	What, Many string     // for errors: "gateway", "gateways"
 
 	// Set, Delete and List are the methods of the API, with messages of these forms: Set has
-	// a field with the object and returns it, Delete has the field name and returns deleted,
-	// and List, which may have the field name, returns a list of objects.
+	// a field with the object and returns it, Delete has the fields that name an object and
+	// returns deleted, and List, which may have fields of those wanted, returns a list of
+	// objects. The service itself answers those that are nil.
 	Set, Delete, List weft.Method
 
+	// Name returns the name of the object of a message, of which Delete has but the fields
+	// that name it, or what is wrong with it. Nil: its field name.
+	Name func(M) (string, error)
 	// Check makes an object of a message as it came, and Said the message of an object,
 	// which is stored and listed; nil if the message is the object.
 	Check func(M) (T, error)
 	Said  func(T) M
 	// Load makes an object of a stored message. Nil: Check.
 	Load func(M) (T, error)
+	// Format is how objects are stored. The zero Format: as their messages.
+	Format object.Format[T]
 	// Bad receives stored objects that cannot be read. Nil: they are logged.
 	Bad func(name string, err error)
 	// Admit checks an object beside the others and the network, and gives it what is
@@ -67,7 +72,7 @@ type Kind[M Message, T comparable] struct {
 
 	// Compile returns what an object needs on a switch, a function of the object, the
 	// switch and what the service knows. Nil: the service compiles all objects of a switch
-	// together, by All.
+	// together, by All. If both are nil, the objects have no flows.
 	Compile func(sw *api.Switch, o T) Rules
 	All     func(sw *api.Switch) Rules
 	// On returns the switches to whose flows an object contributes, with the guard locked.
@@ -80,7 +85,8 @@ type Kind[M Message, T comparable] struct {
 	Status func(T) M
 
 	// Reads are the parts of the network that the service reads beside switches. Network
-	// follows their changes.
+	// follows their changes. With roles, a switch keeps the flows of an earlier run until
+	// the roles of its ports are settled.
 	Reads   nib.Parts
 	Network func(nib.Change)
 
@@ -89,6 +95,9 @@ type Kind[M Message, T comparable] struct {
 	Most     func() int    // how many objects there may be
 	Raise    string        // the configuration key that Most returns
 	Deadline func() time.Duration
+	Count    func() int // of objects, for the metric; nil: all
+	// Settle waits until changes are in force. Nil: until switches have confirmed the flows.
+	Settle func(context.Context)
 }
 
 // Policy is the objects of a kind and their flows.
@@ -97,7 +106,7 @@ type Policy[M Message, T comparable] struct {
 
 	kind  Kind[M, T]
 	env   *weft.Env           // nil until the policy is served, as flows
-	flows *weft.BaselineFlows // of the objects
+	flows *weft.BaselineFlows // of the objects; nil: they have none
 }
 
 // New returns a policy without objects.
@@ -113,16 +122,34 @@ func New[M Message, T comparable](k Kind[M, T]) *Policy[M, T] {
 	if k.Said == nil {
 		of.Said = func(o T) M { return any(o).(M) }
 	}
+	if k.Name == nil {
+		of.Name = func(m M) (string, error) {
+			name := any(m).(interface{ GetName() string }).GetName()
+			return name, api.CheckName("name", name)
+		}
+	}
 	if k.Bad == nil {
 		of.Bad = func(name string, err error) {
 			p.env.Log.Warn(k.What+" of an earlier run not read", "key", name, "error", err)
 		}
 	}
+	if k.Format.Parse == nil {
+		of.Format = object.Messages(of.Load, of.Said)
+	}
+	if k.Count == nil {
+		of.Count = func() int { return len(p.list()) }
+	}
 	p.Store = object.New(of.Guard, nil, object.Kind[T]{
-		What: k.What, Many: k.Many, Most: k.Most, Raise: k.Raise, Name: func(o T) string { return of.Said(o).GetName() },
-		Format: object.Messages(of.Load, of.Said), Changed: p.changed, Bad: of.Bad,
+		What: k.What, Many: k.Many, Most: k.Most, Raise: k.Raise, Name: p.name,
+		Format: of.Format, Changed: p.changed, Bad: of.Bad,
 	})
 	return p
+}
+
+// name returns the name of an object.
+func (p *Policy[M, T]) name(o T) string {
+	name, _ := p.kind.Name(p.kind.Said(o)) // checked
+	return name
 }
 
 // Served is a policy of any kind.
@@ -162,13 +189,16 @@ func (p *Policy[M, T]) serve(ctx context.Context) error {
 		return err
 	}
 	k, env := &p.kind, p.env
-	if k.Compile == nil {
-		p.flows = weft.NewBaselineFlows(env, k.Owner, func(sw *api.Switch) *api.SetStandingRequest { return k.request(sw, k.All(sw)) })
-	} else {
-		p.flows = weft.NewObjectFlows(env, k.Owner, p.names, p.compile)
-	}
 	name := strings.ReplaceAll(k.Many, " ", "_")
-	env.Metric.Gauge(name, strings.ToUpper(k.Many[:1])+k.Many[1:]+".", func() float64 { return float64(len(p.list(""))) })
+	env.Metric.Gauge(name, strings.ToUpper(k.Many[:1])+k.Many[1:]+".", func() float64 { return float64(k.Count()) })
+	switch {
+	case k.Compile != nil:
+		p.flows = weft.NewObjectFlows(env, k.Owner, p.names, p.compile)
+	case k.All != nil:
+		p.flows = weft.NewBaselineFlows(env, k.Owner, func(sw *api.Switch) *api.SetStandingRequest { return k.request(sw, k.All(sw)) })
+	default:
+		return p.answer()
+	}
 	weft.OnChange(env, nib.Switches|k.Reads, func(c nib.Change) {
 		if k.Network != nil {
 			k.Network(c)
@@ -176,6 +206,9 @@ func (p *Policy[M, T]) serve(ctx context.Context) error {
 		p.flows.NetworkChanged(c)
 	})
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { p.flows.FlowsObserved(e) })
+	if k.Reads&nib.Roles != 0 {
+		weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { p.flows.RolesSettled(e) })
+	}
 	return p.answer()
 }
 
@@ -191,7 +224,9 @@ func (k *Kind[M, T]) bucket() string {
 func (p *Policy[M, T]) Run(ctx context.Context) {
 	var work sync.WaitGroup
 	work.Go(func() { p.Follow(ctx) })
-	p.flows.Run(ctx)
+	if p.flows != nil {
+		p.flows.Run(ctx)
+	}
 	work.Wait()
 }
 
@@ -222,7 +257,7 @@ func (p *Policy[M, T]) changed(old, now T) {
 
 // recompute compiles an object again, on all switches.
 func (p *Policy[M, T]) recompute(o T) {
-	name := p.kind.Said(o).GetName()
+	name := p.name(o)
 	for _, sw := range weft.NIB(p.env).DPIDs() {
 		p.flows.RecomputeObjects(sw, name)
 	}
@@ -240,19 +275,23 @@ func (p *Policy[M, T]) Recompute(switches ...flow.DPID) {
 func (p *Policy[M, T]) Flows() *weft.BaselineFlows { return p.flows }
 
 func (p *Policy[M, T]) names(*api.Switch) []string {
-	list := p.list("")
+	list := p.list()
 	names := make([]string, len(list))
 	for i, o := range list {
-		names[i] = p.kind.Said(o).GetName()
+		names[i] = p.name(o)
 	}
 	return names
 }
 
 func (p *Policy[M, T]) compile(sw *api.Switch, name string) *api.SetStandingRequest {
-	for _, o := range p.list(name) {
-		return p.kind.request(sw, p.kind.Compile(sw, o))
+	p.kind.Guard.Lock()
+	o := p.Store.Get(name)
+	p.kind.Guard.Unlock()
+	var none T
+	if o == none {
+		return nil
 	}
-	return nil
+	return p.kind.request(sw, p.kind.Compile(sw, o))
 }
 
 // request returns the request that gives a switch some rules.
@@ -278,22 +317,15 @@ func (k *Kind[M, T]) request(sw *api.Switch, r Rules) *api.SetStandingRequest {
 	return req
 }
 
-// list returns the objects in order, or the one of a name.
-func (p *Policy[M, T]) list(name string) []T {
+// list returns the objects in order.
+func (p *Policy[M, T]) list() []T {
 	p.kind.Guard.Lock()
 	defer p.kind.Guard.Unlock()
-	if name == "" {
-		list := slices.Clone(p.Store.List())
-		if p.kind.Order != nil {
-			slices.SortStableFunc(list, p.kind.Order)
-		}
-		return list
+	list := slices.Clone(p.Store.List())
+	if p.kind.Order != nil {
+		slices.SortStableFunc(list, p.kind.Order)
 	}
-	var none T
-	if o := p.Store.Get(name); o != none {
-		return []T{o}
-	}
-	return nil
+	return list
 }
 
 // Set stores the object of a message, and returns it as it was before and is then.
@@ -302,14 +334,15 @@ func (p *Policy[M, T]) Set(ctx context.Context, m M) (old, now T, err error) {
 	if m == none {
 		return old, old, api.Errorf(codes.InvalidArgument, "%s: missing", p.kind.What)
 	}
-	if err := api.CheckName("name", m.GetName()); err != nil {
+	name, err := p.kind.Name(m)
+	if err != nil {
 		return old, old, api.Errorf(codes.InvalidArgument, "%s: %w", p.kind.What, err)
 	}
 	o, err := p.kind.Check(proto.CloneOf(m))
 	if err != nil {
-		return old, old, api.Errorf(codes.InvalidArgument, "%s %s: %w", p.kind.What, m.GetName(), err)
+		return old, old, api.Errorf(codes.InvalidArgument, "%s %s: %w", p.kind.What, name, err)
 	}
-	return p.Change(ctx, m.GetName(), func(old T) (T, error) {
+	return p.Change(ctx, name, func(old T) (T, error) {
 		if p.kind.Admit == nil {
 			return o, nil
 		}
@@ -317,18 +350,27 @@ func (p *Policy[M, T]) Set(ctx context.Context, m M) (old, now T, err error) {
 	})
 }
 
-// Delete deletes an object and returns it; nil if there was none.
-func (p *Policy[M, T]) Delete(ctx context.Context, name string) (old T, err error) {
-	if err := api.CheckName("name", name); err != nil {
+// Delete deletes the object that a message names, and returns it; nil if there was none.
+func (p *Policy[M, T]) Delete(ctx context.Context, m M) (old T, err error) {
+	name, err := p.kind.Name(m)
+	if err != nil {
 		return old, api.Errorf(codes.InvalidArgument, "%s: %w", p.kind.What, err)
 	}
 	return p.Remove(ctx, name)
 }
 
-// settle waits for the switches to confirm a change.
+// Settle waits until the changes so far are in force.
+func (p *Policy[M, T]) Settle(ctx context.Context) {
+	if p.kind.Settle != nil {
+		p.kind.Settle(ctx)
+	} else {
+		p.flows.SettleWithin(ctx, p.kind.Deadline(), p.kind.Many)
+	}
+}
+
 func (p *Policy[M, T]) settle(ctx context.Context, changed bool) {
 	if changed {
-		p.flows.SettleWithin(ctx, p.kind.Deadline(), p.kind.Many)
+		p.Settle(ctx)
 	}
 }
 

@@ -69,10 +69,10 @@ func TestAdmit(t *testing.T) {
 			t.Errorf("%s %d: %v, want %v", c.name, c.mark, err, c.want)
 		}
 	}
-	if old, err := p.Delete(t.Context(), "a"); err != nil || old.GetName() != "a" {
+	if old, err := p.Delete(t.Context(), &api.QosPolicy{Name: "a"}); err != nil || old.GetName() != "a" {
 		t.Errorf("deleted %v, %v", old, err)
 	}
-	if old, err := p.Delete(t.Context(), "a"); err != nil || old != nil {
+	if old, err := p.Delete(t.Context(), &api.QosPolicy{Name: "a"}); err != nil || old != nil {
 		t.Errorf("deleted twice: %v, %v", old, err)
 	}
 	if _, err := bucket.Put(t.Context(), "z", []byte("{")); err != nil {

@@ -8,82 +8,126 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
 )
 
 // answer registers the handlers of the kind's methods. The error names the one whose messages
 // do not have the forms that Kind describes.
 func (p *Policy[M, T]) answer() error {
-	var object M
+	k := &p.kind
 	var none T
-	is := object.ProtoReflect().Descriptor().FullName()
-	field := func(m any, want func(protoreflect.FieldDescriptor) bool) protoreflect.FieldDescriptor {
-		fields := m.(proto.Message).ProtoReflect().Descriptor().Fields()
-		for i := range fields.Len() {
-			if want(fields.Get(i)) {
-				return fields.Get(i)
+	if k.Set != nil {
+		req, resp := k.Set.NewMessages()
+		set := field(req, p.isObject(false))
+		if _, ok := resp.(M); set == nil || !ok {
+			return fmt.Errorf("%s: want a field with the %s, which it returns", k.Set.MethodName(), k.What)
+		}
+		weft.HandleAny(p.env, k.Set, func(ctx context.Context, req any) (any, error) {
+			old, now, err := p.Set(ctx, reflect(req).Get(set).Message().Interface().(M))
+			if err != nil {
+				return nil, err
 			}
-		}
-		return nil
+			p.settle(ctx, old != now)
+			return p.status(now), nil
+		})
 	}
-	objects := func(list bool) func(protoreflect.FieldDescriptor) bool {
-		return func(f protoreflect.FieldDescriptor) bool {
-			return f.IsList() == list && f.Message() != nil && f.Message().FullName() == is
+	if k.Delete != nil {
+		req, resp := k.Delete.NewMessages()
+		deleted := reflect(resp).Descriptor().Fields().ByName("deleted")
+		if deleted == nil || field(req, p.isStrange) != nil {
+			return fmt.Errorf("%s: want fields that name the %s, and deleted in the answer", k.Delete.MethodName(), k.What)
 		}
+		weft.HandleAny(p.env, k.Delete, func(ctx context.Context, req any) (any, error) {
+			old, err := p.Delete(ctx, p.like(req).Interface().(M))
+			if err != nil {
+				return nil, err
+			}
+			p.settle(ctx, old != none)
+			_, resp := k.Delete.NewMessages()
+			reflect(resp).Set(deleted, protoreflect.ValueOfBool(old != none))
+			return resp, nil
+		})
 	}
-	named := func(name protoreflect.Name, kind protoreflect.Kind) func(protoreflect.FieldDescriptor) bool {
-		return func(f protoreflect.FieldDescriptor) bool { return f.Name() == name && f.Kind() == kind }
-	}
-
-	req, resp := p.kind.Set.NewMessages()
-	set := field(req, objects(false))
-	if _, ok := resp.(M); set == nil || !ok {
-		return fmt.Errorf("%s: want a field with the %s, which it returns", p.kind.Set.MethodName(), p.kind.What)
-	}
-	weft.HandleAny(p.env, p.kind.Set, func(ctx context.Context, req any) (any, error) {
-		old, now, err := p.Set(ctx, get(req, set).Message().Interface().(M))
-		if err != nil {
-			return nil, err
+	if k.List != nil {
+		req, resp := k.List.NewMessages()
+		all := field(resp, p.isObject(true))
+		if all == nil || field(req, p.isStrange) != nil {
+			return fmt.Errorf("%s: want fields of those wanted, and a list of %s in the answer", k.List.MethodName(), k.Many)
 		}
-		p.settle(ctx, old != now)
-		return p.status(now), nil
-	})
-
-	req, resp = p.kind.Delete.NewMessages()
-	gone, deleted := field(req, named("name", protoreflect.StringKind)), field(resp, named("deleted", protoreflect.BoolKind))
-	if gone == nil || deleted == nil {
-		return fmt.Errorf("%s: want the field name, and deleted in the answer", p.kind.Delete.MethodName())
+		weft.HandleAny(p.env, k.List, func(_ context.Context, req any) (any, error) {
+			want := p.like(req)
+			_, resp := k.List.NewMessages()
+			list := reflect(resp).Mutable(all).List()
+			for _, o := range p.list() {
+				if has(k.Said(o).ProtoReflect(), want) {
+					list.Append(protoreflect.ValueOfMessage(p.status(o).ProtoReflect()))
+				}
+			}
+			return resp, nil
+		})
 	}
-	weft.HandleAny(p.env, p.kind.Delete, func(ctx context.Context, req any) (any, error) {
-		old, err := p.Delete(ctx, get(req, gone).String())
-		if err != nil {
-			return nil, err
-		}
-		p.settle(ctx, old != none)
-		_, resp := p.kind.Delete.NewMessages()
-		resp.(proto.Message).ProtoReflect().Set(deleted, protoreflect.ValueOfBool(old != none))
-		return resp, nil
-	})
-
-	req, resp = p.kind.List.NewMessages()
-	only, all := field(req, named("name", protoreflect.StringKind)), field(resp, objects(true))
-	if all == nil {
-		return fmt.Errorf("%s: want a list of %s in the answer", p.kind.List.MethodName(), p.kind.Many)
-	}
-	weft.HandleAny(p.env, p.kind.List, func(_ context.Context, req any) (any, error) {
-		name := ""
-		if only != nil {
-			name = get(req, only).String()
-		}
-		_, resp := p.kind.List.NewMessages()
-		list := resp.(proto.Message).ProtoReflect().Mutable(all).List()
-		for _, o := range p.list(name) {
-			list.Append(protoreflect.ValueOfMessage(p.status(o).ProtoReflect()))
-		}
-		return resp, nil
-	})
 	return nil
 }
 
-func get(m any, f protoreflect.FieldDescriptor) protoreflect.Value {
-	return m.(proto.Message).ProtoReflect().Get(f)
+// Answer registers the handler of another method that changes objects; it answers when the
+// change is in force.
+func Answer[M Message, T comparable, Req, Resp any](p *Policy[M, T], method api.Method[Req, Resp], f func(context.Context, *Req) (*Resp, error)) {
+	weft.Handle(p.env, method, func(ctx context.Context, req *Req) (*Resp, error) {
+		resp, err := f(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		p.Settle(ctx)
+		return resp, nil
+	})
+}
+
+func reflect(m any) protoreflect.Message { return m.(proto.Message).ProtoReflect() }
+
+// field returns a field of a message, nil if there is none.
+func field(m any, is func(protoreflect.FieldDescriptor) bool) protoreflect.FieldDescriptor {
+	fields := reflect(m).Descriptor().Fields()
+	for i := range fields.Len() {
+		if is(fields.Get(i)) {
+			return fields.Get(i)
+		}
+	}
+	return nil
+}
+
+// isObject reports whether a field has an object, or a list of them.
+func (p *Policy[M, T]) isObject(list bool) func(protoreflect.FieldDescriptor) bool {
+	var object M
+	name := object.ProtoReflect().Descriptor().FullName()
+	return func(f protoreflect.FieldDescriptor) bool {
+		return f.IsList() == list && f.Message() != nil && f.Message().FullName() == name
+	}
+}
+
+// isStrange reports whether a field of a request is none of an object's message.
+func (p *Policy[M, T]) isStrange(f protoreflect.FieldDescriptor) bool {
+	var object M
+	o := object.ProtoReflect().Descriptor().Fields().ByName(f.Name())
+	return o == nil || o.Kind() != f.Kind()
+}
+
+// like returns an object's message with the fields of a request.
+func (p *Policy[M, T]) like(req any) protoreflect.Message {
+	var object M
+	m := object.ProtoReflect().New()
+	reflect(req).Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		m.Set(m.Descriptor().Fields().ByName(f.Name()), v)
+		return true
+	})
+	return m
+}
+
+// has reports whether a message has all that another has.
+func has(m, want protoreflect.Message) bool {
+	all := true
+	want.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		all = all && m.Get(f).Equal(v)
+		return all
+	})
+	return all
 }

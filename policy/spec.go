@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,9 +13,15 @@ import (
 
 // Declare adds to a Spec what a Policy of the kind uses.
 func Declare[M Message, T comparable](s weft.Spec, k Kind[M, T]) weft.Spec {
-	s.Serves = append(s.Serves, k.Set, k.Delete, k.List)
-	s.Calls = append(s.Calls, api.SetStanding)
-	s.Subscribes = append(s.Subscribes, api.FlowsObservedEvent)
+	methods := slices.DeleteFunc([]weft.Method{k.Set, k.Delete, k.List}, func(m weft.Method) bool { return m == nil })
+	s.Serves = append(methods, s.Serves...)
+	if k.Compile != nil || k.All != nil {
+		s.Calls = append(s.Calls, api.SetStanding)
+		s.Subscribes = append(s.Subscribes, api.FlowsObservedEvent)
+	}
+	if k.Reads&nib.Roles != 0 {
+		s.Subscribes = append(s.Subscribes, api.RolesSettledEvent)
+	}
 	s.Reads |= nib.Switches | k.Reads
 	s.Buckets = append([]string{k.bucket()}, s.Buckets...)
 	s.Class, s.Scale = weft.Latency, weft.PerPartition

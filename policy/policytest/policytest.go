@@ -45,7 +45,8 @@ func Run[M policy.Message](t *testing.T, spec weft.Spec, flows int, good M, bad 
 			}
 		}
 		name := func(req protoreflect.Message) {
-			req.Set(req.Descriptor().Fields().ByName("name"), protoreflect.ValueOfString(good.GetName()))
+			object := good.ProtoReflect()
+			req.Set(req.Descriptor().Fields().ByName("name"), object.Get(object.Descriptor().Fields().ByName("name")))
 		}
 		connect := func(dpid string) {
 			wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: dpid, Connected: true, Openflow: "1.3", Tables: 254}})

@@ -2,53 +2,86 @@ package tenants
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
+	"github.com/weft-sdn/weft/object"
 )
 
-// admit decides anew which hosts are let in for tenants with a limit, after
-// networks or tenants have changed. It is called with mu held.
-func (b *store) admit() {
-	b.let, b.carried = map[string]*guestlist{}, map[uint16]*network{}
+// admission is which hosts are let in for tenants with a limit. A change of networks or
+// tenants makes another.
+type admission struct {
+	let     map[string]*guestlist // by tenant
+	carried map[uint16]*network   // by segment
+}
+
+// admission returns which hosts are let in. It is called with mu held.
+func (b *store) admission() *admission {
+	if b.admitted != nil {
+		return b.admitted
+	}
+	a := &admission{map[string]*guestlist{}, map[uint16]*network{}}
 	for t := range b.tenants.All() {
 		if t.MaxHosts > 0 {
-			b.let[t.Name] = newGuestlist(int(t.MaxHosts))
+			a.let[t.Name] = newGuestlist(int(t.MaxHosts))
 		}
 	}
 	for n := range b.networks.All() {
-		b.carried[n.segment] = n
-		if l := b.let[n.said.Tenant]; l != nil {
+		a.carried[n.segment] = n
+		if l := a.let[n.said.Tenant]; l != nil {
 			for h := range b.net.HostsIn(n.segment) {
 				l.set(seenOf(h))
 			}
 		}
 	}
+	b.admitted = a
+	return a
 }
 
-// networkChanged follows a change of the network. It returns the switches whose entries
-// are to be declared anew, and whether those of all are; and whether segments may have
-// changed.
-func (b *store) networkChanged(c nib.Change) (stale []flow.DPID, all, segments bool) {
+// networkChanged follows a change of the network.
+func (b *store) networkChanged(c nib.Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.net = c.Is
-	stale = append(b.links.follow(time.Now(), c), c.SwitchesOf(flow.RoleEdge)...)
-	segments = len(stale) > 0 || len(c.Switches()) > 0
+	b.redeclare(append(b.links.follow(time.Now(), c), c.SwitchesOf(flow.RoleEdge)...))
+	all, segments := false, len(c.Switches()) > 0
 	for _, h := range c.Hosts() {
 		admission, segment := b.hostChanged(h)
 		all, segments = all || admission, segments || segment
 	}
-	return stale, all, segments
+	if all {
+		b.networks.Recompute()
+	}
+	if segments {
+		object.Notify(b.news)
+	}
 }
 
-// expire ends links that have lingered, and returns the switches that had some.
-func (b *store) expire(now time.Time) []flow.DPID {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.links.expire(now)
+// redeclare declares the entries of switches with other ports, and the segments, anew.
+func (b *store) redeclare(switches []flow.DPID) {
+	if len(switches) > 0 {
+		b.networks.Recompute(switches...)
+		object.Notify(b.news)
+	}
+}
+
+// expire ends links that have lingered, until ctx ends.
+func (b *store) expire(ctx context.Context) {
+	tick := time.NewTicker(lingers / 20)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			b.mu.Lock()
+			b.redeclare(b.links.expire(now))
+			b.mu.Unlock()
+		}
+	}
 }
 
 // hostChanged follows a change of a host. It reports whether it lets other hosts
@@ -62,11 +95,12 @@ func (b *store) hostChanged(h nib.Step[nib.Host]) (admission, segment bool) {
 		is = seenOf(h.Is)
 	}
 	k := cmp.Or(is, was).hostKey
-	n := b.carried[k.vlan]
+	a := b.admission()
+	n := a.carried[k.vlan]
 	if n == nil || was != nil && is != nil && *was == *is {
 		return false, false
 	}
-	if l := b.let[n.said.Tenant]; l != nil {
+	if l := a.let[n.said.Tenant]; l != nil {
 		if is != nil {
 			admission = l.set(is)
 		} else {
@@ -92,7 +126,7 @@ func (b *store) hostsOf(tenant string) (sum int) {
 // guests returns the hosts to which a network has been narrowed, in order, and
 // whether it has been. It is called with mu held.
 func (b *store) guests(n *network) (list []*seen, narrowed bool) {
-	l := b.let[n.said.Tenant]
+	l := b.admission().let[n.said.Tenant]
 	if l == nil || !l.full() {
 		return nil, false
 	}

@@ -6,38 +6,31 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/policy"
 )
 
 // crossMax bounds the entries for every guest at every port of a narrowed network
 // on one switch; beyond it, guests are let in only where they are.
 const crossMax = 4096
 
-// want returns the entries and meters that a switch should have.
-func (b *store) want(info *api.Switch) *api.SetStandingRequest {
-	req := &api.SetStandingRequest{}
+// rules returns the entries and meters that a switch should have.
+func (b *store) rules(info *api.Switch) policy.Rules {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil {
-		return req
+		return policy.Rules{}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	entries, meters := b.compile(sw, info)
-	for i := range entries {
-		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &entries[i]))
-	}
-	for i := range meters {
-		req.Meters = append(req.Meters, api.NewMeter(sw, &meters[i]))
-	}
-	return req
+	return b.compile(sw, info)
 }
 
 // compile returns the entries and meters of a switch. It is called with mu held.
-func (b *store) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Meter) {
+func (b *store) compile(sw flow.DPID, info *api.Switch) policy.Rules {
 	if b.networks.Len() == 0 {
-		return nil, nil
+		return policy.Rules{}
 	}
 	if info.Lack(api.NeedTables) != "" {
-		return b.guards(sw), nil
+		return policy.Rules{Flows: b.guards(sw)}
 	}
 	c := &compiler{store: b, sw: sw, meters: map[uint32]flow.Meter{}, there: map[flow.EntryKey]bool{}}
 	closed := map[flow.Port]bool{}
@@ -68,7 +61,7 @@ func (b *store) compile(sw flow.DPID, info *api.Switch) ([]flow.Entry, []flow.Me
 		c.pass(flow.PriorityTenantLink, flow.Match{}.WithInPort(port), 0)
 	}
 	meters := slices.SortedFunc(maps.Values(c.meters), func(x, y flow.Meter) int { return int(x.ID) - int(y.ID) })
-	return c.entries, meters
+	return policy.Rules{Flows: c.entries, Meters: meters}
 }
 
 // guards returns the entries that stop the tags of networks at the edge ports of

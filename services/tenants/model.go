@@ -2,12 +2,9 @@ package tenants
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -43,53 +40,36 @@ func (m member) String() string {
 	return fmt.Sprintf("%v, VLAN %d", m.at, m.vlan)
 }
 
-func (n *network) key() string { return networkKey(n.said.Tenant, n.said.Name) }
+func (n *network) key() string { return n.said.Tenant + "/" + n.said.Name }
 
-func networkKey(tenant, name string) string { return tenant + "/" + name }
+// networkName returns the key of the network of a message, or what is wrong with it.
+func networkName(m *api.TenantNetwork) (string, error) {
+	return m.GetTenant() + "/" + m.GetName(), cmp.Or(api.CheckName("tenant", m.GetTenant()), api.CheckName("network", m.GetName()))
+}
 
 func (n *network) members() int { return len(n.ports) + len(n.macs) }
 
-// checkName checks the name of a tenant or a network.
-func checkName(what, s string) error { return api.CheckName(what, s) }
-
-// readTenant reads and checks a tenant.
+// readTenant checks a tenant.
 func readTenant(m *api.Tenant) (*api.Tenant, error) {
-	if m == nil {
-		return nil, errors.New("tenant: missing")
-	}
-	m = proto.CloneOf(m)
-	if err := checkName("tenant", m.Name); err != nil {
-		return nil, err
-	}
 	if m.MaxHosts > hostsMax {
-		return nil, fmt.Errorf("tenant %s: max_hosts %d: want at most %d, or 0 for no limit", m.Name, m.MaxHosts, hostsMax)
+		return nil, fmt.Errorf("max_hosts %d: want at most %d, or 0 for no limit", m.MaxHosts, hostsMax)
 	}
 	if m.BurstKbit != 0 && m.RateKbps == 0 {
-		return nil, fmt.Errorf("tenant %s: burst_kbit %d: needs rate_kbps", m.Name, m.BurstKbit)
+		return nil, fmt.Errorf("burst_kbit %d: needs rate_kbps", m.BurstKbit)
 	}
 	return m, nil
 }
 
 // readNetwork reads and checks a virtual network, and returns it in one form.
 func readNetwork(m *api.TenantNetwork) (*network, error) {
-	if m == nil {
-		return nil, errors.New("network: missing")
-	}
-	m = proto.CloneOf(m)
 	n := &network{said: m}
-	if err := checkName("tenant", m.Tenant); err != nil {
-		return nil, err
-	}
-	if err := checkName("network", m.Name); err != nil {
-		return nil, err
-	}
 	if m.Segment != 0 && (m.Segment < segmentMin || m.Segment > segmentMax) {
-		return nil, fmt.Errorf("network %s: segment %d: want %d to %d, or 0 to have one given", n.key(), m.Segment, segmentMin, segmentMax)
+		return nil, fmt.Errorf("segment %d: want %d to %d, or 0 to have one given", m.Segment, segmentMin, segmentMax)
 	}
 	n.segment = uint16(m.Segment)
 	for _, member := range m.Members {
 		if err := n.read(member); err != nil {
-			return nil, fmt.Errorf("network %s: member %w", n.key(), err)
+			return nil, fmt.Errorf("member %w", err)
 		}
 	}
 	slices.SortFunc(n.ports, func(a, b member) int {

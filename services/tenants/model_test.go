@@ -24,9 +24,6 @@ func TestReadNetwork(t *testing.T) {
 		network *api.TenantNetwork
 		want    string
 	}{
-		{nil, "missing"},
-		{&api.TenantNetwork{Name: "a"}, "tenant"},
-		{&api.TenantNetwork{Tenant: "red", Name: "a/b"}, "network"},
 		{&api.TenantNetwork{Tenant: "red", Name: "a", Segment: 1}, "segment"},
 		{&api.TenantNetwork{Tenant: "red", Name: "a", Segment: 4095}, "segment"},
 		{&api.TenantNetwork{Tenant: "red", Name: "a", Members: []*api.TenantMember{{Mac: "ff:ff:ff:ff:ff:ff"}}}, "host"},
@@ -40,7 +37,12 @@ func TestReadNetwork(t *testing.T) {
 			t.Errorf("%v: %v, want %q", c.network, err, c.want)
 		}
 	}
-	for _, bad := range []*api.Tenant{nil, {}, {Name: "a b"}, {Name: "a", MaxHosts: 1 << 20}, {Name: "a", BurstKbit: 1}} {
+	for _, bad := range []*api.TenantNetwork{nil, {Name: "a"}, {Tenant: "red"}, {Tenant: "red", Name: "a/b"}} {
+		if _, err := networkName(bad); err == nil {
+			t.Errorf("named: %v", bad)
+		}
+	}
+	for _, bad := range []*api.Tenant{{Name: "a", MaxHosts: 1 << 20}, {Name: "a", BurstKbit: 1}} {
 		if _, err := readTenant(bad); err == nil {
 			t.Errorf("taken: %v", bad)
 		}

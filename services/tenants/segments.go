@@ -57,8 +57,8 @@ func (b *store) closed() map[flow.Location]bool {
 	return closed
 }
 
-// news returns the changes of segments since its last call.
-func (b *store) news() (list []*api.SegmentChanged) {
+// segmentsChanged returns the changes of segments since its last call.
+func (b *store) segmentsChanged() (list []*api.SegmentChanged) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next := map[uint16]*api.Segment{}

@@ -242,6 +242,20 @@ func TestLimits(t *testing.T) {
 		if err := network("a", 1, 2); err != nil {
 			t.Fatal(err)
 		}
+		for tenant, want := range map[string]int{"": 1, "red": 1, "blue": 0} {
+			if resp, err := wefttest.Call(h, api.ListNetworks, &api.ListNetworksRequest{Tenant: tenant}); err != nil || len(resp.Networks) != want {
+				t.Errorf("networks of %q: %v %v", tenant, resp, err)
+			}
+		}
+		for name, want := range map[string]bool{"a": true, "b": false} {
+			resp, err := wefttest.Call(h, api.DeleteNetwork, &api.DeleteNetworkRequest{Tenant: "red", Name: name})
+			if err != nil || h.Mode != wefttest.Twice && resp.Deleted != want {
+				t.Errorf("delete %s: %v %v", name, resp, err)
+			}
+		}
+		if err := network("a", 1, 2); err != nil {
+			t.Fatal(err)
+		}
 		if err := network("b", 3, 4); api.KindOf(err) != codes.ResourceExhausted {
 			t.Errorf("a fourth member: %v", err)
 		}

@@ -1,6 +1,7 @@
 package tenants
 
 import (
+	"context"
 	"maps"
 	"slices"
 
@@ -8,8 +9,8 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// status answers GetTenantsStatus. standing returns the state of a switch.
-func (b *store) status(standing func(flow.DPID) (string, error)) *api.TenantsStatus {
+// status answers GetTenantsStatus.
+func (b *store) status(context.Context, *api.GetTenantsStatusRequest) (*api.TenantsStatus, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	resp := &api.TenantsStatus{}
@@ -27,12 +28,12 @@ func (b *store) status(standing func(flow.DPID) (string, error)) *api.TenantsSta
 		all[sw] = true
 	}
 	for _, sw := range slices.Sorted(maps.Keys(all)) {
-		resp.Switches = append(resp.Switches, b.switchStatus(sw, here[sw], standing))
+		resp.Switches = append(resp.Switches, b.switchStatus(sw, here[sw]))
 	}
 	for _, t := range b.tenants.List() {
 		resp.Tenants = append(resp.Tenants, b.usage(t))
 	}
-	return resp
+	return resp, nil
 }
 
 // hosts returns how many hosts of all tenants are let in and kept out.
@@ -48,16 +49,16 @@ func (b *store) hosts() (admitted, refused int) {
 }
 
 // switchStatus returns the status of a switch. It is called with mu held.
-func (b *store) switchStatus(sw flow.DPID, members uint32, standing func(flow.DPID) (string, error)) *api.TenantsSwitch {
+func (b *store) switchStatus(sw flow.DPID, members uint32) *api.TenantsSwitch {
 	info := b.net.Info(sw)
 	s := &api.TenantsSwitch{Dpid: sw.String(), Members: members}
 	if info == nil {
 		s.State, s.Reason = "away", "the switch has not connected yet"
 		return s
 	}
-	entries, meters := b.compile(sw, info)
-	s.Entries, s.Meters = uint32(len(entries)), uint32(len(meters))
-	state, err := standing(sw)
+	r := b.compile(sw, info)
+	s.Entries, s.Meters = uint32(len(r.Flows)), uint32(len(r.Meters))
+	state, err := b.networks.Flows().Status(sw)
 	if err != nil {
 		s.Reason = err.Error()
 	}

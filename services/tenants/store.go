@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -14,61 +15,58 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/policy"
 )
 
 // store holds the tenants, their networks, and the known state of the switches.
 type store struct {
-	cfg     atomic.Pointer[Config]
-	declare func() // declares the entries of switches and the segments anew
+	cfg      atomic.Pointer[Config]
+	tenants  *policy.Policy[*api.Tenant, *api.Tenant]
+	networks *policy.Policy[*api.TenantNetwork, *network]
+	news     chan struct{} // notified when segments may have changed
 
-	mu        object.Guard // guards the following
-	tenants   *object.Store[*api.Tenant]
-	networks  *object.Store[*network]
-	loading   bool // changes are not followed one by one
+	mu        object.Guard // guards the following, tenants and networks
 	net       nib.Snapshot
 	links     links
-	let       map[string]*guestlist // by tenant with a limit of hosts
-	carried   map[uint16]*network   // by segment
+	admitted  *admission // nil: to be made
 	announced map[uint16]*api.Segment
 }
 
-func newStore(cfg *Config, tenants, networks object.Bucket, bad func(name string, err error)) *store {
-	b := &store{declare: func() {}, links: links{}, let: map[string]*guestlist{}, carried: map[uint16]*network{}, announced: map[uint16]*api.Segment{}}
+func newStore(cfg *Config) *store {
+	b := &store{links: links{}, announced: map[uint16]*api.Segment{}, news: make(chan struct{}, 1)}
 	b.cfg.Store(cfg)
-	b.tenants = object.New(&b.mu, tenants, object.Kind[*api.Tenant]{
-		What: "tenant", Many: "tenants", Most: func() int { return b.cfg.Load().Tenants }, Raise: "tenants.tenants",
-		Name:    (*api.Tenant).GetName,
-		Format:  object.Messages(b.parseTenant, func(t *api.Tenant) *api.Tenant { return t }),
-		Changed: func(_, _ *api.Tenant) { b.changed() }, Bad: bad,
-	})
-	b.networks = object.New(&b.mu, networks, object.Kind[*network]{
-		What:    "network",
-		Name:    (*network).key,
-		Format:  object.Messages(b.parseNetwork, func(n *network) *api.TenantNetwork { return n.said }),
-		Changed: func(_, _ *network) { b.changed() }, Bad: bad,
-	})
+	b.tenants, b.networks = policy.New(b.tenantKind()), policy.New(b.networkKind())
 	return b
 }
 
-// load loads what earlier runs have stored.
-func (b *store) load(ctx context.Context) error {
-	b.loading = true
-	if err := errors.Join(b.tenants.Load(ctx), b.networks.Load(ctx)); err != nil {
-		return err
+// tenantKind describes the tenants, which have no flows of their own.
+func (b *store) tenantKind() policy.Kind[*api.Tenant, *api.Tenant] {
+	return policy.Kind[*api.Tenant, *api.Tenant]{
+		What: "tenant", Many: "tenants", Bucket: "tenants", Guard: &b.mu, Raise: "tenants.tenants",
+		Set: api.SetTenant, List: api.ListTenants,
+		Check: readTenant, Load: b.parseTenant, Admit: b.admitTenant,
+		Changed: func(_, _ *api.Tenant) { b.changed(); b.networks.Recompute() },
+		Most:    func() int { return b.cfg.Load().Tenants },
+		Settle:  func(ctx context.Context) { b.networks.Settle(ctx) },
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.loading = false
-	b.changed()
-	return nil
+}
+
+// networkKind describes the networks, with the flows of all.
+func (b *store) networkKind() policy.Kind[*api.TenantNetwork, *network] {
+	return policy.Kind[*api.TenantNetwork, *network]{
+		Owner: flow.OwnerTenants, What: "network", Many: "networks", Bucket: "networks", Guard: &b.mu,
+		Set: api.SetNetwork, Delete: api.DeleteNetwork, List: api.ListNetworks,
+		Name: networkName, Check: readNetwork, Load: b.parseNetwork, Said: func(n *network) *api.TenantNetwork { return n.said },
+		Admit: b.place, Changed: func(_, _ *network) { b.changed() }, All: b.rules,
+		Reads: nib.Roles | nib.Hosts, Network: b.networkChanged,
+		Deadline: func() time.Duration { return b.cfg.Load().Deadline },
+	}
 }
 
 // changed follows a change of tenants or networks. It is called with mu held.
 func (b *store) changed() {
-	if !b.loading {
-		b.admit()
-		b.declare()
-	}
+	b.admitted = nil
+	object.Notify(b.news)
 }
 
 // parseTenant returns the stored tenant. It is called with mu held.
@@ -117,27 +115,17 @@ func (b *store) fits(n *network) error {
 	return nil
 }
 
-// setTenant stores a tenant, and reports whether anything has changed.
-func (b *store) setTenant(ctx context.Context, m *api.Tenant) (*api.Tenant, bool, error) {
-	t, err := readTenant(m)
-	if err != nil {
-		return nil, false, api.Errorf(codes.InvalidArgument, "%w", err)
+// admitTenant gives a tenant its meter and checks its limits. It is called with mu held.
+func (b *store) admitTenant(t, old *api.Tenant) error {
+	if old != nil {
+		t.Meter = old.Meter
+	} else {
+		t.Meter = b.freeMeter()
 	}
-	old, now, err := b.tenants.Change(ctx, t.Name, func(old *api.Tenant) (*api.Tenant, error) {
-		if old != nil {
-			t.Meter = old.Meter
-		} else {
-			t.Meter = b.freeMeter()
-		}
-		if used := b.membersOf(t.Name, ""); t.MaxMembers != 0 && used > int(t.MaxMembers) && !proto.Equal(old, t) {
-			return nil, api.Errorf(codes.FailedPrecondition, "tenant %s: max_members %d: its networks have %d members already; take some out first", t.Name, t.MaxMembers, used)
-		}
-		return t, nil
-	})
-	if err != nil {
-		return nil, false, err
+	if used := b.membersOf(t.Name, ""); t.MaxMembers != 0 && used > int(t.MaxMembers) && !proto.Equal(old, t) {
+		return api.Errorf(codes.FailedPrecondition, "tenant %s: max_members %d: its networks have %d members already; take some out first", t.Name, t.MaxMembers, used)
 	}
-	return now, old != now, nil
+	return nil
 }
 
 // freeMeter returns the lowest free meter number. It is called with mu held;
@@ -169,15 +157,15 @@ func (b *store) membersOf(tenant, but string) (sum int) {
 var errMade = errors.New("the tenant has another network meanwhile")
 
 // deleteTenant deletes a tenant and its networks, all or none.
-func (b *store) deleteTenant(ctx context.Context, name string) (*api.DeleteTenantResponse, error) {
-	if err := checkName("tenant", name); err != nil {
+func (b *store) deleteTenant(ctx context.Context, q *api.DeleteTenantRequest) (*api.DeleteTenantResponse, error) {
+	name := q.GetName()
+	if err := api.CheckName("tenant", name); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
 	for {
 		gone := map[string]bool{}
 		var edits []object.Edit
-		for _, n := range b.listNetworks(name) {
-			key := networkKey(name, n.Name)
+		for _, key := range b.networksOf(name) {
 			gone[key] = true
 			edits = append(edits, b.networks.Edit(key, func(*network) (*network, error) { return nil, nil }))
 		}
@@ -193,19 +181,6 @@ func (b *store) deleteTenant(ctx context.Context, name string) (*api.DeleteTenan
 			return &api.DeleteTenantResponse{Deleted: tenant.Old != nil, Networks: uint32(len(gone))}, err
 		}
 	}
-}
-
-// setNetwork stores a virtual network, and reports whether anything has changed.
-func (b *store) setNetwork(ctx context.Context, m *api.TenantNetwork) (*api.TenantNetwork, bool, error) {
-	n, err := readNetwork(m)
-	if err != nil {
-		return nil, false, api.Errorf(codes.InvalidArgument, "%w", err)
-	}
-	old, now, err := b.networks.Change(ctx, n.key(), func(old *network) (*network, error) { return n, b.place(n, old) })
-	if err != nil {
-		return nil, false, err
-	}
-	return now.said, old != now, nil
 }
 
 // place gives a network its segment and checks that there is room for it. It is
@@ -270,31 +245,13 @@ func (b *store) freeSegment() uint16 {
 	return 0
 }
 
-// deleteNetwork deletes a virtual network, and reports whether there was one.
-func (b *store) deleteNetwork(ctx context.Context, tenant, name string) (bool, error) {
-	if err := errors.Join(checkName("tenant", tenant), checkName("network", name)); err != nil {
-		return false, api.Errorf(codes.InvalidArgument, "%w", err)
-	}
-	old, err := b.networks.Remove(ctx, networkKey(tenant, name))
-	return old != nil, err
-}
-
-// listTenants returns the tenants by name.
-func (b *store) listTenants() []*api.Tenant {
+// networksOf returns the names of a tenant's networks.
+func (b *store) networksOf(tenant string) (list []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.tenants.List())
-}
-
-// listNetworks returns the networks of a tenant, or of all if tenant is empty,
-// by tenant and name.
-func (b *store) listNetworks(tenant string) []*api.TenantNetwork {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var list []*api.TenantNetwork
-	for _, n := range b.networks.List() {
-		if tenant == "" || n.said.Tenant == tenant {
-			list = append(list, n.said)
+	for n := range b.networks.All() {
+		if n.said.Tenant == tenant {
+			list = append(list, n.key())
 		}
 	}
 	return list

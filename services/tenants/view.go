@@ -10,9 +10,6 @@ import (
 	"github.com/weft-sdn/weft/nib"
 )
 
-// reads is what the service reads of the network.
-const reads = nib.Switches | nib.Roles | nib.Hosts
-
 // lingers is how long a port counts as a link when it has no role any more. Its neighbour,
 // which may only have lost its connection to the controller, goes on sending.
 const lingers = 5 * time.Second

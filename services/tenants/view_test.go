@@ -17,7 +17,7 @@ func TestLinks(t *testing.T) {
 	l := links{}
 	var changed []flow.DPID
 	now := time.Unix(1000, 0)
-	bring := wefttest.Network(reads, func(c nib.Change) { changed = l.follow(now, c) })
+	bring := wefttest.Network(nib.Roles, func(c nib.Change) { changed = l.follow(now, c) })
 	for _, c := range []struct {
 		role          string
 		gone          bool

@@ -121,42 +121,43 @@ func readDestination(text string, by netip.Addr) (netip.Prefix, error) {
 	return to.Masked(), nil
 }
 
-// usable reports whether a host or router can have an address.
-func usable(a netip.Addr) bool {
-	return a.IsValid() && a.Zone() == "" && !a.Is4In6() && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback()
-}
-
 // addAddress, deleteAddress, addRoute and deleteRoute carry out requests. A
 // router on a VLAN is deleted once it is empty.
 
-func (b *store) addAddress(ctx context.Context, m *api.AddRouterAddressRequest) (a address, added bool, err error) {
-	err = b.change(ctx, m.GetDpid(), m.GetVlan(), func(r *router) (_ bool, err error) {
-		a, added, err = r.add(m.GetAddress(), b.cfg.Load().Addresses)
+func (b *store) addAddress(ctx context.Context, q *api.AddRouterAddressRequest) (*api.AddRouterAddressResponse, error) {
+	var a address
+	var added bool
+	err := b.change(ctx, q, func(r *router) (_ bool, err error) {
+		a, added, err = r.add(q.GetAddress(), b.cfg.Load().Addresses)
 		return added, err
 	})
-	return a, added, err
+	return &api.AddRouterAddressResponse{Address: a.message(), Added: added}, err
 }
 
-func (b *store) deleteAddress(ctx context.Context, m *api.DeleteRouterAddressRequest) (deleted bool, err error) {
-	err = b.change(ctx, m.GetDpid(), m.GetVlan(), func(r *router) (_ bool, err error) {
-		deleted, err = r.remove(m.GetAddress())
-		return deleted, err
+func (b *store) deleteAddress(ctx context.Context, q *api.DeleteRouterAddressRequest) (*api.DeleteRouterAddressResponse, error) {
+	resp := &api.DeleteRouterAddressResponse{}
+	err := b.change(ctx, q, func(r *router) (_ bool, err error) {
+		resp.Deleted, err = r.remove(q.GetAddress())
+		return resp.Deleted, err
 	})
-	return deleted, err
+	return resp, err
 }
 
-func (b *store) addRoute(ctx context.Context, m *api.AddRouterRouteRequest) (x static, added bool, err error) {
-	err = b.change(ctx, m.GetDpid(), m.GetVlan(), func(r *router) (_ bool, err error) {
-		x, added, err = r.route(m.GetDestination(), m.GetGateway(), b.cfg.Load().Routes)
+func (b *store) addRoute(ctx context.Context, q *api.AddRouterRouteRequest) (*api.AddRouterRouteResponse, error) {
+	var x static
+	var added bool
+	err := b.change(ctx, q, func(r *router) (_ bool, err error) {
+		x, added, err = r.route(q.GetDestination(), q.GetGateway(), b.cfg.Load().Routes)
 		return added, err
 	})
-	return x, added, err
+	return &api.AddRouterRouteResponse{Route: x.message(), Added: added}, err
 }
 
-func (b *store) deleteRoute(ctx context.Context, m *api.DeleteRouterRouteRequest) (deleted bool, err error) {
-	err = b.change(ctx, m.GetDpid(), m.GetVlan(), func(r *router) (_ bool, err error) {
-		deleted, err = r.unroute(m.GetDestination())
-		return deleted, err
+func (b *store) deleteRoute(ctx context.Context, q *api.DeleteRouterRouteRequest) (*api.DeleteRouterRouteResponse, error) {
+	resp := &api.DeleteRouterRouteResponse{}
+	err := b.change(ctx, q, func(r *router) (_ bool, err error) {
+		resp.Deleted, err = r.unroute(q.GetDestination())
+		return resp.Deleted, err
 	})
-	return deleted, err
+	return resp, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/policy"
 )
 
 // snapshot is a view from which the entries of switches are made. The entries of
@@ -53,40 +54,39 @@ func (b *store) snapshot() *snapshot {
 	return b.last
 }
 
-// want returns the entries that a switch should have: those of each router whose
+// rules returns the entries that a switch should have: those of each router whose
 // neighbours are attached there, or that belongs to the switch, and those that keep
 // the addresses of all routers.
-func (b *store) want(info *api.Switch) *api.SetStandingRequest {
+func (b *store) rules(info *api.Switch) (rules policy.Rules) {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil || !able(info) {
-		return nil
+		return rules
 	}
-	req, over := &api.SetStandingRequest{}, 0
+	over, room := 0, b.cfg.Load().Entries
 	if s := b.snapshot(); s != nil {
 		s.once.Do(s.prepare)
+		var lists [][]flow.Entry
 		for _, r := range slices.SortedFunc(maps.Keys(s.at[sw]), (*router).compare) {
 			m := s.entries(r)
 			for _, list := range [...][]flow.Entry{m.list, m.backs[sw]} {
-				n := min(len(list), b.cfg.Load().Entries-len(req.Flows))
-				over += len(list) - n
-				for i := range list[:n] {
-					req.Flows = append(req.Flows, api.NewFlowEntry(sw, &list[i]))
-				}
+				n := min(len(list), room)
+				over, room = over+len(list)-n, room-n
+				lists = append(lists, list[:n])
 			}
 		}
-		req.Flows = append(req.Flows, s.own(sw)...)
+		rules.Flows = slices.Concat(append(lists, s.own())...)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.over[sw] = over; over > 0 {
 		b.reached.Reach(time.Now().UnixNano(), "router.entries", b.cfg.Load().Entries, "switch "+sw.String())
 	}
-	return req
+	return rules
 }
 
 // own returns the entries by which what is said to routers, or claims their
 // addresses, comes to the controller.
-func (s *snapshot) own(sw flow.DPID) (list []*api.FlowEntry) {
+func (s *snapshot) own() (list []flow.Entry) {
 	seen := map[flow.EntryKey]bool{}
 	for _, r := range slices.SortedFunc(maps.Values(s.x.macs), (*router).compare) {
 		addresses := make([]netip.Addr, len(r.addresses))
@@ -96,7 +96,7 @@ func (s *snapshot) own(sw flow.DPID) (list []*api.FlowEntry) {
 		for _, e := range flow.OwnNeighbour(flow.OwnerRouter, flow.PriorityNeighbourVia, r.vlan, r.mac, addresses...) {
 			if !seen[e.Key()] { // routers of several switches may have the same address
 				seen[e.Key()] = true
-				list = append(list, api.NewFlowEntry(sw, &e))
+				list = append(list, e)
 			}
 		}
 	}
@@ -203,7 +203,7 @@ func (r *router) guards() (list []flow.Entry) {
 			continue
 		}
 		for _, m := range [...]flow.Match{flow.Match{}.WithIPSrc(p), flow.Match{}.WithIPDst(p)} {
-			list = append(list, flow.Entry{Table: flow.TableTranslate, Priority: flow.PriorityNotRouted, Match: r.within(m.WithEthDst(r.mac)), Cookie: flow.NewCookie(flow.OwnerRouter, 0, 0)})
+			list = append(list, flow.Entry{Table: flow.TableTranslate, Priority: flow.PriorityNotRouted, Match: r.within(m.WithEthDst(r.mac))})
 		}
 	}
 	return list
@@ -222,7 +222,7 @@ func (r *router) within(m flow.Match) flow.Match {
 // controller. It also returns the place of the next neighbour.
 func (s *snapshot) entry(r *router, p netip.Prefix) (flow.Entry, station) {
 	m := r.within(flow.Match{}.WithEthDst(r.mac).WithIPDst(p))
-	e := flow.Entry{Table: flow.TableTranslate, Priority: flow.PriorityRouted + 2*uint16(p.Bits()), Match: m, Cookie: flow.NewCookie(flow.OwnerRouter, 0, 0)}
+	e := flow.Entry{Table: flow.TableTranslate, Priority: flow.PriorityRouted + 2*uint16(p.Bits()), Match: m}
 	w := s.x.walk(r, p)
 	if w.end == endOwn {
 		e.Priority = flow.PriorityRouterOwned

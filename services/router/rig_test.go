@@ -29,9 +29,10 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	for _, f := range change {
 		f(cfg)
 	}
-	g := &rig{store: newStore(cfg, bucket, nil), t: t, sent: &flow.Decision{}}
+	g := &rig{store: newStore(cfg), t: t, sent: &flow.Decision{}}
+	g.routers.Open(bucket)
 	g.post = func(d *flow.Decision) { g.sent = d }
-	g.feed = wefttest.Network(reads, g.networkChanged)
+	g.feed = wefttest.Network(g.kind().Reads, g.networkChanged)
 	for sw := range flow.DPID(3) {
 		g.feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: (sw + 1).String(), Connected: true, Openflow: "1.3", Tables: 254}})
 		g.feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: (sw + 1).String(), Port: 1}, Role: "edge"}})
@@ -41,14 +42,14 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 
 func (g *rig) address(dpid string, vlan uint32, text string) {
 	g.t.Helper()
-	if _, _, err := g.addAddress(context.Background(), &api.AddRouterAddressRequest{Dpid: dpid, Vlan: vlan, Address: text}); err != nil {
+	if _, err := g.addAddress(context.Background(), &api.AddRouterAddressRequest{Dpid: dpid, Vlan: vlan, Address: text}); err != nil {
 		g.t.Fatal(err)
 	}
 }
 
 func (g *rig) route(dpid string, vlan uint32, to, by string) {
 	g.t.Helper()
-	if _, _, err := g.addRoute(context.Background(), &api.AddRouterRouteRequest{Dpid: dpid, Vlan: vlan, Destination: to, Gateway: by}); err != nil {
+	if _, err := g.addRoute(context.Background(), &api.AddRouterRouteRequest{Dpid: dpid, Vlan: vlan, Destination: to, Gateway: by}); err != nil {
 		g.t.Fatal(err)
 	}
 }

@@ -37,6 +37,12 @@ func (k key) number() uint32 { return uint32(k.vlan &^ flow.VLANPresent) }
 // String returns the key in the bucket.
 func (k key) String() string { return fmt.Sprintf("%v.%d", k.sw, k.number()) }
 
+// nameOf returns the key of the router of a message.
+func nameOf(m *api.VirtualRouter) (string, error) {
+	k, err := newKey(m.GetDpid(), m.GetVlan())
+	return k.String(), err
+}
+
 // parseKey parses the result of String.
 func parseKey(s string) (key, error) {
 	dpid, vlan, _ := strings.Cut(s, ".")
@@ -124,6 +130,11 @@ func (r *router) facing(a netip.Addr) (netip.Addr, bool) {
 		}
 	}
 	return netip.Addr{}, false
+}
+
+// usable reports whether a host or router can have an address.
+func usable(a netip.Addr) bool {
+	return a.IsValid() && a.Zone() == "" && !a.Is4In6() && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback()
 }
 
 // one returns the network of one address.

@@ -17,34 +17,27 @@ import (
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/policy"
 )
 
 // Spec declares the service.
 func Spec() weft.Spec {
-	return weft.Spec{
+	return policy.Declare(weft.Spec{
 		Name: "router",
 		Doc:  "routes between subnets, for any switch, with static routes",
 		Serves: weft.Methods(api.AddRouterAddress, api.DeleteRouterAddress, api.AddRouterRoute, api.DeleteRouterRoute,
 			api.ListRouters),
-		Calls:      weft.Methods(api.Send, api.SetStanding),
-		Reads:      reads,
-		Subscribes: weft.Subjects(api.RolesSettledEvent, api.FlowsObservedEvent),
-		Optional:   []string{"tenants"},
-		Live:       []string{"*"},
-		Buckets:    []string{"routers", "neighbours"},
-		Rebuilt:    []string{"neighbours"},
-		Stage:      true,
-		Class:      weft.Latency,
-		Scale:      weft.PerPartition,
-		Config:     DefaultConfig(),
-		Run:        run,
-	}
+		Calls:    weft.Methods(api.Send),
+		Optional: []string{"tenants"},
+		Live:     []string{"*"},
+		Buckets:  []string{"neighbours"},
+		Rebuilt:  []string{"neighbours"},
+		Stage:    true,
+		Config:   DefaultConfig(),
+		Run:      run,
+	}, new(store).kind())
 }
-
-// reads is what the service reads of the network.
-const reads = nib.Switches | nib.Roles | nib.Hosts | nib.Segments
 
 // Times for following neighbours: how long changes are gathered, how long a
 // switch may take to confirm before the next changes are handled, and how long
@@ -57,22 +50,15 @@ const (
 
 func run(ctx context.Context, env *weft.Env) error {
 	cfg := env.Config.(*Config)
-	kept, err := weft.State(env, "routers")
-	if err != nil {
-		return err
-	}
 	keptNeighbours, err := weft.State(env, "neighbours")
 	if err != nil {
 		return err
 	}
-	b, s := newStore(cfg, kept, func(key string, err error) {
-		env.Log.Warn("router of an earlier run not read", "key", key, "error", err)
-	}), object.NewPersister(keptNeighbours)
+	b, s := newStore(cfg), object.NewPersister(keptNeighbours)
 	b.count = newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
-	if err := errors.Join(b.loadNeighbours(ctx, s), b.routers.Load(ctx)); err != nil {
+	if err := errors.Join(b.loadNeighbours(ctx, s), policy.Serve(ctx, env, b.routers)); err != nil {
 		return err
 	}
-	env.Metric.Gauge("routers", "Routers.", func() float64 { return float64(b.size()) })
 	out := make(chan *flow.Decision, 1024)
 	b.post = func(d *flow.Decision) {
 		if d.Empty() {
@@ -84,19 +70,13 @@ func run(ctx context.Context, env *weft.Env) error {
 			b.count.shed.Add(float64(len(d.Outs)))
 		}
 	}
-	k := weft.NewBaselineFlows(env, flow.OwnerRouter, b.want)
-	moved := make(chan struct{}, 1)
-	b.declare = k.Recompute
-	b.moved = func() { object.Notify(moved) }
 	weft.ReportLimits(env, b.reached.List)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
-	weft.OnChange(env, reads, func(c nib.Change) {
-		b.networkChanged(c)
-		k.NetworkChanged(c)
-	})
-	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
-	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
-	serve(env, b, k)
+	policy.Answer(b.routers, api.AddRouterAddress, b.addAddress)
+	policy.Answer(b.routers, api.DeleteRouterAddress, b.deleteAddress)
+	policy.Answer(b.routers, api.AddRouterRoute, b.addRoute)
+	policy.Answer(b.routers, api.DeleteRouterRoute, b.deleteRoute)
+	weft.Handle(env, api.ListRouters, b.list)
 	tick := time.NewTicker(cfg.tick())
 	defer tick.Stop()
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
@@ -110,9 +90,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
-	work.Go(func() { k.Run(ctx) })
-	work.Go(func() { follow(ctx, moved, k) })
-	work.Go(func() { b.routers.Follow(ctx) })
+	work.Go(func() { b.routers.Run(ctx) })
+	work.Go(func() { b.follow(ctx) })
 	work.Go(func() { shelve(ctx, env, b, s) })
 	for {
 		select {
@@ -131,13 +110,13 @@ func run(ctx context.Context, env *weft.Env) error {
 
 // follow updates the entries as neighbours change: changes that come together go
 // to a switch at once, and updates take at most half of the time.
-func follow(ctx context.Context, moved <-chan struct{}, k *weft.BaselineFlows) {
+func (b *store) follow(ctx context.Context) {
 	pause := gather
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-moved:
+		case <-b.stale:
 		}
 		select {
 		case <-ctx.Done():
@@ -145,9 +124,9 @@ func follow(ctx context.Context, moved <-chan struct{}, k *weft.BaselineFlows) {
 		case <-time.After(pause):
 		}
 		began := time.Now()
-		k.Recompute()
+		b.routers.Recompute()
 		settling, cancel := context.WithTimeout(ctx, followed)
-		_ = k.Settle(settling) // a failure is retried, and shown by the state
+		_ = b.routers.Flows().Settle(settling) // a failure is retried, and shown by the state
 		cancel()
 		pause = max(gather, time.Since(began))
 	}
@@ -171,53 +150,6 @@ func shelve(ctx context.Context, env *weft.Env, b *store, s *object.Persister) {
 			}
 		}
 	}
-}
-
-// serve answers the calls about routers.
-func serve(env *weft.Env, b *store, k *weft.BaselineFlows) {
-	settle := func(ctx context.Context) { k.SettleWithin(ctx, b.cfg.Load().Deadline, "routers") }
-	weft.Handle(env, api.AddRouterAddress, func(ctx context.Context, r *api.AddRouterAddressRequest) (*api.AddRouterAddressResponse, error) {
-		a, added, err := b.addAddress(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		settle(ctx)
-		return &api.AddRouterAddressResponse{Address: a.message(), Added: added}, nil
-	})
-	weft.Handle(env, api.DeleteRouterAddress, func(ctx context.Context, r *api.DeleteRouterAddressRequest) (*api.DeleteRouterAddressResponse, error) {
-		deleted, err := b.deleteAddress(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		settle(ctx)
-		return &api.DeleteRouterAddressResponse{Deleted: deleted}, nil
-	})
-	weft.Handle(env, api.AddRouterRoute, func(ctx context.Context, r *api.AddRouterRouteRequest) (*api.AddRouterRouteResponse, error) {
-		x, added, err := b.addRoute(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		settle(ctx)
-		return &api.AddRouterRouteResponse{Route: x.message(), Added: added}, nil
-	})
-	weft.Handle(env, api.DeleteRouterRoute, func(ctx context.Context, r *api.DeleteRouterRouteRequest) (*api.DeleteRouterRouteResponse, error) {
-		deleted, err := b.deleteRoute(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		settle(ctx)
-		return &api.DeleteRouterRouteResponse{Deleted: deleted}, nil
-	})
-	weft.Handle(env, api.ListRouters, func(_ context.Context, r *api.ListRoutersRequest) (*api.ListRoutersResponse, error) {
-		list, err := b.list(r.GetDpid(), func(sw flow.DPID) (string, error) {
-			own, err := k.Status(sw)
-			if all, why := k.OverallStatus(); own == "in_sync" && all == "failing" { // others have entries of its subnets, too
-				return all, why
-			}
-			return own, err
-		})
-		return &api.ListRoutersResponse{Routers: list}, err
-	})
 }
 
 // send sends packets that follow from no packet.

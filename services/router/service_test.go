@@ -234,9 +234,9 @@ func TestRefused(t *testing.T) {
 	} {
 		var err error
 		if c.address != "" {
-			_, _, err = g.addAddress(t.Context(), &api.AddRouterAddressRequest{Dpid: c.dpid, Vlan: c.vlan, Address: c.address})
+			_, err = g.addAddress(t.Context(), &api.AddRouterAddressRequest{Dpid: c.dpid, Vlan: c.vlan, Address: c.address})
 		} else {
-			_, _, err = g.addRoute(t.Context(), &api.AddRouterRouteRequest{Dpid: c.dpid, Vlan: c.vlan, Destination: c.destination, Gateway: c.gateway})
+			_, err = g.addRoute(t.Context(), &api.AddRouterRouteRequest{Dpid: c.dpid, Vlan: c.vlan, Destination: c.destination, Gateway: c.gateway})
 		}
 		if api.KindOf(err) != c.want && (err != nil || c.want != codes.OK) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)
@@ -245,12 +245,12 @@ func TestRefused(t *testing.T) {
 	if _, err := g.deleteAddress(t.Context(), &api.DeleteRouterAddressRequest{Dpid: "1", Address: "10.12.0.1/24"}); api.KindOf(err) != codes.FailedPrecondition {
 		t.Errorf("an address that a route needs: %v", err)
 	}
-	if _, _, err := g.addAddress(t.Context(), &api.AddRouterAddressRequest{Dpid: "8", Address: "10.0.0.1/24"}); api.KindOf(err) != codes.ResourceExhausted {
+	if _, err := g.addAddress(t.Context(), &api.AddRouterAddressRequest{Dpid: "8", Address: "10.0.0.1/24"}); api.KindOf(err) != codes.ResourceExhausted {
 		t.Errorf("a fifth router: %v", err)
 	}
 	g.address("3", 0, "10.40.0.1/24")
 	for i := range 6 {
-		_, _, err := g.addRoute(t.Context(), &api.AddRouterRouteRequest{Dpid: "3", Destination: fmt.Sprintf("10.9.%d.0/24", i), Gateway: "10.40.0.9"})
+		_, err := g.addRoute(t.Context(), &api.AddRouterRouteRequest{Dpid: "3", Destination: fmt.Sprintf("10.9.%d.0/24", i), Gateway: "10.40.0.9"})
 		if want := map[bool]codes.Code{true: codes.ResourceExhausted}[i >= 4]; err != nil && api.KindOf(err) != want || (err == nil) != (i < 4) {
 			t.Errorf("route %d: %v", i, err)
 		}
@@ -270,10 +270,9 @@ func TestOwnAddresses(t *testing.T) {
 		return flow.Key{EthDst: dst, EthSrc: thief, EthType: flow.EthTypeIPv6, IPProto: flow.IPProtoICMPv6, ICMPType: kind, IPv6Src: addr(src).As16(), NDTarget: addr(target).As16()}
 	}
 	var list []flow.Entry
-	for _, m := range g.want(&api.Switch{Dpid: "7", Openflow: "1.3", Tables: 254}).GetFlows() {
-		_, e, err := m.Entry()
-		if err != nil || e.Table != flow.TableNeighbours || e.Priority != flow.PriorityNeighbourVia || len(e.Apply) != 1 || e.Apply[0] != flow.Output(flow.PortController) {
-			t.Fatalf("%v, %v", e, err)
+	for _, e := range g.rules(&api.Switch{Dpid: "7", Openflow: "1.3", Tables: 254}).Flows {
+		if e.Table != flow.TableNeighbours || e.Priority != flow.PriorityNeighbourVia || len(e.Apply) != 1 || e.Apply[0] != flow.Output(flow.PortController) {
+			t.Fatal(e)
 		}
 		list = append(list, e)
 	}
@@ -303,16 +302,17 @@ func TestRoom(t *testing.T) {
 	for n := range byte(20) {
 		g.host(n, "1", 0, fmt.Sprintf("10.1.0.%d", n+10))
 	}
-	req := g.want(&api.Switch{Dpid: "1", Openflow: "1.3", Tables: 254})
-	routed := slices.DeleteFunc(slices.Clone(req.Flows), func(f *api.FlowEntry) bool { return f.Table != uint32(flow.TableTranslate) })
+	rules := g.rules(&api.Switch{Dpid: "1", Openflow: "1.3", Tables: 254})
+	routed := slices.DeleteFunc(rules.Flows, func(f flow.Entry) bool { return f.Table != flow.TableTranslate })
 	if len(routed) != 10 || g.over[1] == 0 {
 		t.Errorf("%d entries, %d left out", len(routed), g.over[1])
 	}
-	list, err := g.list("1", func(flow.DPID) (string, error) { return "in_sync", nil })
-	if err != nil || len(list) != 1 || list[0].State != "up" || !strings.Contains(list[0].Reason, "router.entries") {
+	g.status = func(flow.DPID) (string, error) { return "in_sync", nil }
+	resp, err := g.list(t.Context(), &api.ListRoutersRequest{Dpid: "1"})
+	if list := resp.GetRouters(); err != nil || len(list) != 1 || list[0].State != "up" || !strings.Contains(list[0].Reason, "router.entries") {
 		t.Errorf("%v, %v", list, err)
 	}
-	if g.want(&api.Switch{Dpid: "1", Openflow: "1.0"}) != nil {
+	if len(g.rules(&api.Switch{Dpid: "1", Openflow: "1.0"}).Flows) > 0 {
 		t.Error("entries for a switch of OpenFlow 1.0")
 	}
 }

@@ -40,7 +40,7 @@ func BenchmarkEntries(b *testing.B) {
 		g.neighbours.Version++
 		n = 0
 		for i := range 64 {
-			n += len(g.want(&api.Switch{Dpid: fmt.Sprintf("%x", i+1), Openflow: "1.3", Tables: 254}).Flows)
+			n += len(g.rules(&api.Switch{Dpid: fmt.Sprintf("%x", i+1), Openflow: "1.3", Tables: 254}).Flows)
 		}
 	}
 	b.ReportMetric(float64(n), "entries")

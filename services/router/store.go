@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/policy"
 )
 
 // store is the routers, the switches and the neighbours.
@@ -23,12 +25,12 @@ type store struct {
 	reached object.Limits         // of the configuration
 	index   atomic.Pointer[index] // of the routers, for the stage; nil: none
 	post    func(*flow.Decision)  // sends a decision that follows from no packet
-	moved   func()                // declares entries anew, soon; it may be called with mu held
-	declare func(...flow.DPID)    // declares entries anew
+	routers *policy.Policy[*api.VirtualRouter, *router]
+	stale   chan struct{}                   // notified when entries are to be declared anew, soon
+	status  func(flow.DPID) (string, error) // state of the entries of a switch
 
-	mu         object.Guard // guards the following
-	routers    *object.Store[*router]
-	changes    uint64 // of routers
+	mu         object.Guard // guards the following, and routers
+	changes    uint64       // of routers
 	net        nib.Snapshot
 	neighbours *object.Hosts
 	last       *snapshot // that the last entries were made of
@@ -44,25 +46,34 @@ type index struct {
 	owners map[place][]*router // by address, in the order of switches
 }
 
-func newStore(cfg *Config, bucket object.Bucket, bad func(name string, err error)) *store {
-	b := &store{count: newCounts(nil), post: func(*flow.Decision) {}, moved: func() {}, declare: func(...flow.DPID) {},
+func newStore(cfg *Config) *store {
+	b := &store{count: newCounts(nil), post: func(*flow.Decision) {}, stale: make(chan struct{}, 1),
 		neighbours: object.NewHosts(), waiting: newWaiting(), asked: map[place]int64{}, over: map[flow.DPID]int{}}
 	b.cfg.Store(cfg)
-	b.routers = object.New(&b.mu, bucket, object.Kind[*router]{
-		What: "router", Many: "routers", Most: func() int { return b.cfg.Load().Routers }, Raise: "router.routers",
-		Name:    func(r *router) string { return r.key.String() },
-		Format:  object.Format[*router]{Format: (*router).marshal, Parse: parseRouter},
-		Changed: b.changed, Bad: bad,
-	})
+	b.routers = policy.New(b.kind())
+	b.status = func(sw flow.DPID) (string, error) {
+		own, err := b.routers.Flows().Status(sw)
+		if all, why := b.routers.Flows().OverallStatus(); own == "in_sync" && all == "failing" { // others have entries of its subnets, too
+			return all, why
+		}
+		return own, err
+	}
 	return b
 }
 
-// changed follows a change of a router. It is called with mu held.
-func (b *store) changed(_, _ *router) {
-	b.changes++
-	b.reindex()
-	b.declare()
+// kind describes the routers.
+func (b *store) kind() policy.Kind[*api.VirtualRouter, *router] {
+	return policy.Kind[*api.VirtualRouter, *router]{
+		Owner: flow.OwnerRouter, What: "router", Many: "routers", Bucket: "routers", Guard: &b.mu, Raise: "router.routers",
+		Name: nameOf, Said: (*router).message, Format: object.Format[*router]{Format: (*router).marshal, Parse: parseRouter},
+		Changed: func(_, _ *router) { b.changes++; b.reindex() }, All: b.rules, Count: b.size,
+		Reads: nib.Roles | nib.Hosts | nib.Segments, Network: b.networkChanged,
+		Most: func() int { return b.cfg.Load().Routers }, Deadline: func() time.Duration { return b.cfg.Load().Deadline },
+	}
 }
+
+// moved notifies that entries are to be declared anew.
+func (b *store) moved() { object.Notify(b.stale) }
 
 // reindex is called with mu held.
 func (b *store) reindex() {
@@ -103,11 +114,14 @@ func (x *index) owner(p place, sw flow.DPID) *router {
 	return nil
 }
 
-// change stores what f makes of a router, if f reports a change. It deletes a
-// router with a VLAN that has nothing left; a router without VLAN stays, to keep
-// the last numbers given.
-func (b *store) change(ctx context.Context, dpid string, vlan uint32, f func(*router) (bool, error)) error {
-	k, err := newKey(dpid, vlan)
+// change stores what f makes of the router that a request names, if f reports a
+// change. It deletes a router with a VLAN that has nothing left; a router without
+// VLAN stays, to keep the last numbers given.
+func (b *store) change(ctx context.Context, q interface {
+	GetDpid() string
+	GetVlan() uint32
+}, f func(*router) (bool, error)) error {
+	k, err := newKey(q.GetDpid(), q.GetVlan())
 	if err != nil {
 		return api.Errorf(codes.InvalidArgument, "%w", err)
 	}
@@ -211,8 +225,9 @@ func (b *store) inSubnet(p place) bool {
 }
 
 // list returns the routers of a switch, or all, with their state.
-func (b *store) list(dpid string, status func(flow.DPID) (string, error)) ([]*api.VirtualRouter, error) {
+func (b *store) list(_ context.Context, q *api.ListRoutersRequest) (*api.ListRoutersResponse, error) {
 	var only flow.DPID
+	dpid, out := q.GetDpid(), &api.ListRoutersResponse{}
 	if dpid != "" {
 		var err error
 		if only, err = flow.ParseDPID(dpid); err != nil {
@@ -221,12 +236,11 @@ func (b *store) list(dpid string, status func(flow.DPID) (string, error)) ([]*ap
 	}
 	s := b.snapshot()
 	if s == nil {
-		return nil, nil
+		return out, nil
 	}
 	s.once.Do(s.prepare)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var out []*api.VirtualRouter
 	for _, r := range b.sorted() {
 		if r.empty() || dpid != "" && r.sw != only {
 			continue
@@ -240,14 +254,14 @@ func (b *store) list(dpid string, status func(flow.DPID) (string, error)) ([]*ap
 			}
 		}
 		m.Neighbours = s.near[r]
-		m.State, m.Reason = b.state(r, status)
-		out = append(out, m)
+		m.State, m.Reason = b.state(r)
+		out.Routers = append(out.Routers, m)
 	}
 	return out, nil
 }
 
 // state returns the state of a router. It is called with mu held.
-func (b *store) state(r *router, status func(flow.DPID) (string, error)) (state, reason string) {
+func (b *store) state(r *router) (state, reason string) {
 	sw := b.net.Connected(r.sw)
 	if sw == nil {
 		return "away", "its switch is not connected; at others it routes nevertheless"
@@ -255,7 +269,7 @@ func (b *store) state(r *router, status func(flow.DPID) (string, error)) (state,
 	if !able(sw) {
 		return "carried", fmt.Sprintf("the switch has OpenFlow 1.0 or fewer than %d tables: the controller routes its packets one by one", flow.PipelineTables)
 	}
-	switch s, err := status(r.sw); s {
+	switch s, err := b.status(r.sw); s {
 	case "in_sync":
 	case "failing":
 		return "failing", err.Error()

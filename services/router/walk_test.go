@@ -54,8 +54,8 @@ func TestEntriesAreTheWalk(t *testing.T) {
 		}
 		for range 40 {
 			dpid := fmt.Sprint(1 + random.IntN(3))
-			_, _, _ = g.addAddress(context.Background(), &api.AddRouterAddressRequest{Dpid: dpid, Address: any(16 + random.IntN(17)).String()})
-			_, _, _ = g.addRoute(context.Background(), &api.AddRouterRouteRequest{Dpid: dpid, Destination: any(random.IntN(33)).String(), Gateway: any(32).Addr().String()})
+			_, _ = g.addAddress(context.Background(), &api.AddRouterAddressRequest{Dpid: dpid, Address: any(16 + random.IntN(17)).String()})
+			_, _ = g.addRoute(context.Background(), &api.AddRouterRouteRequest{Dpid: dpid, Destination: any(random.IntN(33)).String(), Gateway: any(32).Addr().String()})
 		}
 		for n := range 40 {
 			g.host(byte(n), fmt.Sprint(1+random.IntN(3)), 0, any(32).Addr().String())

@@ -49,3 +49,18 @@ func TestForms(t *testing.T) {
 		t.Errorf("forms %q", forms)
 	}
 }
+
+// Every form that has numbers has an example, which is a topology.
+func TestExamples(t *testing.T) {
+	for _, f := range Forms() {
+		kind, _, numbers := strings.Cut(f, ":")
+		if !numbers || slices.Contains([]string{"graphml", "gml", "t3d"}, kind) {
+			continue
+		}
+		if _, example := formOf(kind); !IsForm(kind) || !strings.HasPrefix(example, f) {
+			t.Errorf("%s: %s", kind, example)
+		} else if _, err := Resolve(example); err != nil {
+			t.Error(err)
+		}
+	}
+}

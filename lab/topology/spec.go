@@ -7,12 +7,26 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // SpecForms says what Resolve understands, for help texts.
 const SpecForms = "FILE.yaml, linear:N[,HOSTS], ring:N[,HOSTS], tree:DEPTH,FANOUT, fattree:K, random:N,DEGREE,SEED, demo, 5gc:N, oshi, carrier:CORES,EDGES,SEED, msn-fig8, msn-fig13, graphml:FILE, gml:FILE, t3d:FILE"
 
-// Resolve returns the topology named by a spec: one of SpecForms.
+// examples are specs, one for each form that has numbers.
+var examples = []string{"linear:4", "ring:4", "tree:2,3", "fattree:4", "random:10,3,1", "5gc:3", "carrier:4,8,1"}
+
+// SpecError says what is wrong with a spec.
+type SpecError struct {
+	Spec string
+	Why  string
+}
+
+func (e *SpecError) Error() string { return fmt.Sprintf("topology %q: %s", e.Spec, e.Why) }
+
+// Resolve returns the topology named by a spec: one of SpecForms. The error is a
+// SpecError if the spec is wrong, else that of a file.
 func Resolve(spec string) (*Topology, error) {
 	kind, rest, _ := strings.Cut(spec, ":")
 	switch kind {
@@ -32,7 +46,7 @@ func Resolve(spec string) (*Topology, error) {
 		return generated(spec, rest, 3, 3, func(a []int) (*Topology, error) { return Carrier(a[0], a[1], uint64(a[2])) })
 	case "graphml", "gml", "t3d":
 		if rest == "" {
-			return nil, fmt.Errorf("topology %q names no file; allowed: %s:FILE", spec, kind)
+			return nil, &SpecError{spec, fmt.Sprintf("no file; want %s:FILE", kind)}
 		}
 		switch kind {
 		case "gml":
@@ -53,7 +67,11 @@ func Resolve(spec string) (*Topology, error) {
 		return MSNFig13(), nil
 	}
 	if _, err := os.Stat(spec); err != nil {
-		return nil, fmt.Errorf("topology %q is neither a file nor a known form; allowed: %s", spec, SpecForms)
+		var kinds []string
+		for _, f := range Forms() {
+			kinds = append(kinds, strings.TrimSuffix(f, ":"))
+		}
+		return nil, &SpecError{spec, "neither a file nor a known form; allowed: " + SpecForms + document.Meant(kind, kinds)}
 	}
 	return LoadFile(spec)
 }
@@ -71,11 +89,12 @@ func Forms() []string {
 	return all
 }
 
-// IsForm reports whether a spec is one of SpecForms but a file's name.
+// IsForm reports whether a spec is one of SpecForms but a file's name, whatever stands
+// behind its colon.
 func IsForm(spec string) bool {
 	kind, _, _ := strings.Cut(spec, ":")
 	for _, f := range strings.Split(SpecForms, ", ") {
-		if name, _, ok := strings.Cut(f, ":"); f == spec || ok && name == kind && strings.Contains(spec, ":") {
+		if name, _, ok := strings.Cut(f, ":"); f == spec || ok && name == kind {
 			return true
 		}
 	}
@@ -106,15 +125,20 @@ func LoadFile(path string) (*Topology, error) {
 // generated parses least to most comma-separated numbers and passes most of
 // them on; those left out are 1.
 func generated(spec, args string, least, most int, gen func([]int) (*Topology, error)) (*Topology, error) {
-	fail := func(why error) (*Topology, error) {
-		return nil, fmt.Errorf("topology %q: %w; allowed: %s", spec, why, formOf(spec))
+	kind, _, _ := strings.Cut(spec, ":")
+	form, example := formOf(kind)
+	fail := func(why string) (*Topology, error) {
+		return nil, &SpecError{spec, fmt.Sprintf("%s; want %s, e.g. %s", why, form, example)}
 	}
 	parts := strings.Split(args, ",")
 	if args == "" {
 		parts = nil
 	}
-	if len(parts) < least || len(parts) > most {
-		return fail(fmt.Errorf("it has %d numbers", len(parts)))
+	switch n := len(parts); {
+	case n == 0:
+		return fail(kind + " needs numbers")
+	case n < least || n > most:
+		return fail(fmt.Sprintf("%s has %s, not %d", kind, numbers(least, most), n))
 	}
 	nums := make([]int, most)
 	for i := range nums {
@@ -124,23 +148,31 @@ func generated(spec, args string, least, most int, gen func([]int) (*Topology, e
 		}
 		n, err := strconv.Atoi(strings.TrimSpace(parts[i]))
 		if err != nil || n < 0 || n > 1<<20 {
-			return fail(fmt.Errorf("%q is not a number from 0 to %d", parts[i], 1<<20))
+			return fail(fmt.Sprintf("%q is not a number from 0 to %d", parts[i], 1<<20))
 		}
 		nums[i] = n
 	}
 	t, err := gen(nums)
 	if err != nil {
-		return fail(err)
+		return fail(err.Error())
 	}
 	return t, nil
 }
 
-func formOf(spec string) string {
-	kind, _, _ := strings.Cut(spec, ":")
-	for _, f := range strings.Split(SpecForms, ", ") {
-		if strings.HasPrefix(f, kind+":") {
-			return f
-		}
+// numbers writes how many there may be.
+func numbers(least, most int) string {
+	switch {
+	case least == most && most == 1:
+		return "1 number"
+	case least == most:
+		return fmt.Sprintf("%d numbers", most)
 	}
-	return SpecForms
+	return fmt.Sprintf("%d to %d numbers", least, most)
+}
+
+// formOf returns the form of a kind of SpecForms that has numbers, and an example.
+func formOf(kind string) (form, example string) {
+	begins := func(s string) bool { return strings.HasPrefix(s, kind+":") }
+	forms := strings.Split(SpecForms, ", ")
+	return forms[slices.IndexFunc(forms, begins)], examples[slices.IndexFunc(examples, begins)]
 }

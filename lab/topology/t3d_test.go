@@ -112,9 +112,9 @@ func TestCarrier(t *testing.T) {
 	}
 	for spec, want := range map[string]string{
 		"carrier:0,2,1":    "the number of cores is 0; allowed: 1 and more",
-		"carrier:3,2":      "it has 2 numbers; allowed: carrier:CORES,EDGES,SEED",
+		"carrier:3,2":      "carrier has 3 numbers, not 2; want carrier:CORES,EDGES,SEED",
 		"carrier:4000,1,1": "it would have 4001 nodes; allowed: at most 4000",
-		"t3d:":             "names no file",
+		"t3d:":             "no file; want t3d:FILE",
 	} {
 		if _, err := Resolve(spec); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", spec, err, want)

@@ -28,7 +28,7 @@ func TestMistakes(t *testing.T) {
 	const known = "name, transport, events, balance, pipeline, partial, bus, partitions, workers, apps, links, config"
 	for _, c := range []struct{ name, text, want string }{
 		{"right", at("", ""), "no mistake"},
-		{"nothing", "", "p.yaml: want keys with values, not nothing; allowed: " + known},
+		{"nothing", "", "p.yaml: want keys with values, such as workers: {all: {services: [southbound, forwarding]}}, not nothing; allowed: " + known},
 		{"a list", "- a\n", "p.yaml:1: want keys with values, not a list; allowed: " + known},
 		{"not YAML", "workers: [\n", "p.yaml:1: not well-formed YAML: want a value; is a bracket not closed?"},
 		{"tab", "name: x\nworkers:\n\ta: {}\n", "p.yaml:3: not well-formed YAML: a value cannot begin with a tab, @, ` or %; indent with spaces, or put the text into quotes"},
@@ -135,7 +135,7 @@ func TestMistakes(t *testing.T) {
 		{"services nothing", at("  b: {services: }\n", ""), "p.yaml:5: workers.b.services: no value; give one, or take the key out"},
 		{"services tagged", at("  b: {services: [!x a]}\n", ""), "p.yaml:5: a plan has no anchors, aliases, merge keys or tags; write the value itself"},
 		{"bus url a list", at("bus: {url: [a], credentials: x, replicas: 3}\n", ""), "p.yaml:5: bus.url: want text, not a list"},
-		{"workers nothing", "name: x\nworkers:\n", "p.yaml:2: workers: no value; give one, or take the key out"},
+		{"workers nothing", "name: x\nworkers:\n", "p.yaml:2: workers: there are none; add one, such as all: {services: [southbound, forwarding]}"},
 		{"too many links", at("links: ["+strings.Repeat("{},", 4097)+"]\n", ""), "p.yaml:5: links: 4097 of them; at most 4096 are allowed"},
 		{"link's transport", at("links:\n- {from: all, to: all, transport: x}\n", ""), `p.yaml:6: links[0].transport: want one of grpc, ws, rest, shm, nats, not "x"`},
 		{"shared memory of two machines", at("  b: {services: [x], machine: m1}\ntransport: shm\n", ""), "p.yaml:6: transport: shm, but worker all is on the supervisor's machine, and b on machine m1: the memory of a machine is its own; take another transport from all to b, such as grpc"},

@@ -132,6 +132,13 @@ func (r *reader) keys(path string, v document.Value, fields ...field) {
 	case document.Broken:
 		r.plan.unread[path] = true
 		return
+	case document.Null:
+		why := "%swant keys with values, not %s; allowed: %s"
+		if path == "" {
+			why = "%swant keys with values, such as workers: {all: {services: [southbound, forwarding]}}, not %s; allowed: %s"
+		}
+		r.refuse(path, v.Line, why, colon(path), v.Kind, strings.Join(known, ", "))
+		return
 	default:
 		r.refuse(path, v.Line, "%swant keys with values, not %s; allowed: %s", colon(path), v.Kind, strings.Join(known, ", "))
 		return
@@ -146,6 +153,10 @@ func (r *reader) keys(path string, v document.Value, fields ...field) {
 		r.plan.lines[name] = e.Line
 		switch e.Value.Kind {
 		case document.Null:
+			if name == "workers" { // a plan has some
+				r.refuse(name, e.Line, "workers: there are none; add one, such as all: {services: [southbound, forwarding]}")
+				continue
+			}
 			r.refuse(name, e.Line, "%s: no value; give one, or take the key out", name)
 		case document.Broken:
 			r.plan.unread[name] = true

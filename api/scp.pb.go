@@ -390,7 +390,8 @@ func (x *ScpEndpoint) GetRefused() string {
 // What GetScp is asked.
 type GetScpRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// NFType; empty is all.
+	// NFType of TS 29.510, CUSTOM_ and more, or that of an instance that is known; empty is all.
+	// InvalidArgument if it is none of these.
 	Type          string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -452,7 +453,9 @@ type GetScpResponse struct {
 	// Where the front reaches the NRF from: ADDRESS:PORT of its host, or an address that no host has.
 	FrontAddress string `protobuf:"bytes,6,opt,name=front_address,json=frontAddress,proto3" json:"front_address,omitempty"`
 	// All that are known, by type and instance, and whether each is balanced.
-	Functions     []*ScpFunction `protobuf:"bytes,7,rep,name=functions,proto3" json:"functions,omitempty"`
+	Functions []*ScpFunction `protobuf:"bytes,7,rep,name=functions,proto3" json:"functions,omitempty"`
+	// Why the front is passing; empty if it is not.
+	FrontReason   string `protobuf:"bytes,8,opt,name=front_reason,json=frontReason,proto3" json:"front_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -534,6 +537,13 @@ func (x *GetScpResponse) GetFunctions() []*ScpFunction {
 		return x.Functions
 	}
 	return nil
+}
+
+func (x *GetScpResponse) GetFrontReason() string {
+	if x != nil {
+		return x.FrontReason
+	}
+	return ""
 }
 
 // A consumer that talks to a producer.
@@ -657,7 +667,7 @@ func (x *ScpPair) GetConsumerType() string {
 // What ListScpPairs is asked.
 type ListScpPairsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// NFType of producers; empty is all.
+	// NFType of producers, as in GetScpRequest; empty is all.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// 0 is 1000; at most 10000.
 	Limit         uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
@@ -767,7 +777,7 @@ func (x *ListScpPairsResponse) GetTotal() uint32 {
 // How the producers of a type are chosen.
 type ScpPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// NFType.
+	// NFType, as in GetScpRequest.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// weighted (by capacity and load; the default), least (connections), hash (of the
 	// consumer's address), or two-choices: of two at random the one that has less to do, by
@@ -1224,7 +1234,7 @@ const file_scp_proto_rawDesc = "" +
 	"\arefused\x18\n" +
 	" \x01(\tR\arefused:t\x8a\xe1\x18p\"\x0fEND POINT={vip}\"\bINSTANCE\"\aADDRESS\"\bSERVICES\"\x05SLICE\"\bLOCALITY\"\tCONSUMERS\"\x1bOVERLOADED={overloaded|yes}\"\aREFUSED\"#\n" +
 	"\rGetScpRequest\x12\x12\n" +
-	"\x04type\x18\x01 \x01(\tR\x04type\"\x94\x02\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\"\xb7\x02\n" +
 	"\x0eGetScpResponse\x122\n" +
 	"\tproducers\x18\x01 \x03(\v2\x14.weft.v1.ScpProducerR\tproducers\x122\n" +
 	"\tendpoints\x18\x02 \x03(\v2\x14.weft.v1.ScpEndpointR\tendpoints\x12\x14\n" +
@@ -1232,7 +1242,8 @@ const file_scp_proto_rawDesc = "" +
 	"\x03nrf\x18\x04 \x01(\tR\x03nrf\x12\x19\n" +
 	"\bfront_by\x18\x05 \x01(\tR\afrontBy\x12#\n" +
 	"\rfront_address\x18\x06 \x01(\tR\ffrontAddress\x122\n" +
-	"\tfunctions\x18\a \x03(\v2\x14.weft.v1.ScpFunctionR\tfunctions\"\x93\x03\n" +
+	"\tfunctions\x18\a \x03(\v2\x14.weft.v1.ScpFunctionR\tfunctions\x12!\n" +
+	"\ffront_reason\x18\b \x01(\tR\vfrontReason\"\x93\x03\n" +
 	"\aScpPair\x12\x1a\n" +
 	"\bconsumer\x18\x01 \x01(\tR\bconsumer\x12\x1a\n" +
 	"\bproducer\x18\x02 \x01(\tR\bproducer\x12\x12\n" +
@@ -1278,15 +1289,16 @@ const file_scp_proto_rawDesc = "" +
 	"\x04undo\x18\x02 \x01(\bB#\x92\xe1\x18\x1f\n" +
 	"\x1dgive it new connections againR\x04undo\"3\n" +
 	"\x15ForgetProducerRequest\x12\x1a\n" +
-	"\binstance\x18\x01 \x01(\tR\binstance2\xa2\x17\n" +
+	"\binstance\x18\x01 \x01(\tR\binstance2\xf8\x17\n" +
 	"\x03Scp\x12\xc3\x01\n" +
 	"\x06GetScp\x12\x16.weft.v1.GetScpRequest\x1a\x17.weft.v1.GetScpResponse\"\x87\x01\xea\xe0\x18\x1a\b\x01\x1a\x00\"\ascp get*\vGET /v1/scp\x82\xe1\x18e\n" +
 	"4Show the producers, and what consumers reach them by\x1a%weft scp get\n" +
-	"weft scp get UDM -o json\"\x06[TYPE]\x12\xe0\x03\n" +
-	"\fListScpPairs\x12\x1c.weft.v1.ListScpPairsRequest\x1a\x1d.weft.v1.ListScpPairsResponse\"\x92\x03\xea\xe0\x18\"\b\x01\x1a\x00\"\tscp pairs*\x11GET /v1/scp/pairs\x82\xe1\x18\xe7\x02\n" +
-	"9Show which consumer talks to which producer, and how much\x12\xf3\x01Show which consumer talks to which producer. PACKETS and BYTES are those of both\n" +
+	"weft scp get UDM -o json\"\x06[TYPE]\x12\xb6\x04\n" +
+	"\fListScpPairs\x12\x1c.weft.v1.ListScpPairsRequest\x1a\x1d.weft.v1.ListScpPairsResponse\"\xe8\x03\xea\xe0\x18\"\b\x01\x1a\x00\"\tscp pairs*\x11GET /v1/scp/pairs\x82\xe1\x18\xbd\x03\n" +
+	"9Show which consumer talks to which producer, and how much\x12\xc9\x02Show which consumer talks to which producer. PACKETS and BYTES are those of both\n" +
 	"directions, read from the switches; of a consumer that uses a producer's own\n" +
-	"address (DIRECT) those since the pair was idle for five minutes, if it is registered.\x1a,weft scp pairs\n" +
+	"address (DIRECT) those since the pair was idle for five minutes, if it is registered. A\n" +
+	"pair of both kinds has a row for each, the one of DIRECT as long as it has packets.\x1a,weft scp pairs\n" +
 	"weft scp pairs UDM --limit 20\"\x06[TYPE]\x12\xa2\x02\n" +
 	"\fSetScpPolicy\x12\x1c.weft.v1.SetScpPolicyRequest\x1a\x12.weft.v1.ScpPolicy\"\xdf\x01\xea\xe0\x184\b\x02\x10\x01\x1a\x00\"\x0escp policy set*\x1cPOST /v1/scp/policies policy\x82\xe1\x18\xa2\x01\n" +
 	"$Set the policy of a type, as a whole\x1atweft scp policy set UDM --algorithm least --per connection\n" +

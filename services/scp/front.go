@@ -338,6 +338,9 @@ func (f *front) serve(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := f.serveOnce(ctx)
 		f.proxy.begun()
+		if err != nil {
+			noteSilent(f.proxy, err)
+		}
 		if err != nil && ctx.Err() == nil && err.Error() != logged {
 			logged = err.Error()
 			f.log.Warn("the front does not listen, so everybody reaches the NRF itself; it is tried again", "error", err)

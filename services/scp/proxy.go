@@ -48,6 +48,7 @@ type proxy struct {
 	policies  *object.Store[*api.ScpPolicy]
 	searches  searches
 	serving   bool   // the front listens
+	silent    string // why it does not
 	leaving   bool   // it ends, and new connections are to pass it by
 	shadowed  bool   // the balancer has put the NRF's VIP in force
 	nrf       string // what the NRF last did
@@ -371,6 +372,27 @@ func readPolicy(m *api.ScpPolicy) (*api.ScpPolicy, error) {
 		return fail("overload %d: want 1 to 100 percent, or 0 for scp.overload", m.Overload)
 	}
 	return m, nil
+}
+
+// checkType refuses a type that nobody can have: it is none of 3GPP's or of those
+// that operators define, and no instance of it is known.
+func checkType(p *proxy, name string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := func(x *producer) bool { return strings.EqualFold(string(x.profile.NFType), name) }
+	if name == "" || sbi.NFType(strings.ToUpper(name)).Standard() || slices.ContainsFunc(slices.Collect(maps.Values(p.book)), of) {
+		return nil
+	}
+	return api.Errorf(codes.InvalidArgument, "type %.80q: want one of 3GPP's (TS 29.510), CUSTOM_ and more, or that of an instance that is known; 3GPP has %s", name, joinTypes(sbi.Types()))
+}
+
+// joinTypes writes types as a list.
+func joinTypes(types []sbi.NFType) string {
+	var names []string
+	for _, t := range types {
+		names = append(names, string(t))
+	}
+	return strings.Join(names, ", ")
 }
 
 // typesOf returns their types, in order.

@@ -352,6 +352,13 @@ func (p *proxy) leave() {
 	object.Notify(p.out)
 }
 
+// noteSilent notes why the front does not listen.
+func noteSilent(p *proxy, why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent = why.Error()
+}
+
 // serves notes whether the front listens.
 func (p *proxy) serves(yes bool) {
 	p.mu.Lock()

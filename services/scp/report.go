@@ -117,6 +117,9 @@ func (r *report) whyNot(x *producer, m *api.ScpProducer) (why string) {
 	return why
 }
 
+// frontPassing is the state of a front that nobody reaches.
+const frontPassing = "passing"
+
 // front says whether consumers reach the front.
 func (r *report) front() string {
 	p, vip := r.proxy, r.vips[nrfVip]
@@ -124,11 +127,23 @@ func (r *report) front() string {
 	case by == "":
 		return "off"
 	case !p.serving || by == frontHost && (vip == nil || vip.GetOpen()):
-		return "passing"
+		return frontPassing
 	case p.wire != nil && !p.wire.inForce() || by == frontHost && !p.shadowed:
 		return "pending"
 	}
 	return "intercepting"
+}
+
+// frontReason returns why a front is passing.
+func (r *report) frontReason() string {
+	p, vip := r.proxy, r.vips[nrfVip]
+	switch {
+	case !p.serving:
+		return cmp.Or(p.silent, "it has only begun")
+	case vip == nil:
+		return cmp.Or(p.refused[nrfVip], "the balancer has no VIP "+nrfVip+" yet")
+	}
+	return "no member of the balancer's VIP " + nrfVip + " is up: weft balancer get " + nrfVip
 }
 
 // message returns what does not depend on the balancer.

@@ -197,6 +197,9 @@ const declareTime = 10 * time.Second
 // handle answers the calls.
 func handle(env *weft.Env, p *proxy, b balancer) {
 	weft.Handle(env, api.GetScp, func(ctx context.Context, req *api.GetScpRequest) (*api.GetScpResponse, error) {
+		if err := checkType(p, req.GetType()); err != nil {
+			return nil, err
+		}
 		vips, err := b.list(ctx)
 		if err != nil {
 			return nil, err
@@ -208,6 +211,9 @@ func handle(env *weft.Env, p *proxy, b balancer) {
 	})
 	weft.Handle(env, api.SetScpPolicy, func(ctx context.Context, req *api.SetScpPolicyRequest) (*api.ScpPolicy, error) {
 		policy, err := readPolicy(req.GetPolicy())
+		if err == nil {
+			err = checkType(p, policy.Type)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -220,6 +226,9 @@ func handle(env *weft.Env, p *proxy, b balancer) {
 			return nil, err
 		}
 		old, err := p.policies.Remove(ctx, policy.Type)
+		if err == nil && old == nil {
+			err = checkType(p, policy.Type)
+		}
 		return &api.DeleteScpPolicyResponse{Deleted: old != nil}, err
 	})
 	weft.Handle(env, api.ListScpPolicies, func(context.Context, *api.ListScpPoliciesRequest) (*api.ListScpPoliciesResponse, error) {

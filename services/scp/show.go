@@ -26,6 +26,9 @@ func (p *proxy) get(req *api.GetScpRequest, vips []*api.Vip, now int64) *api.Get
 	if p.wire != nil {
 		resp.FrontAddress = p.wire.own.String()
 	}
+	if resp.Front == frontPassing {
+		resp.FrontReason = r.frontReason()
+	}
 	for _, x := range p.sorted(req.GetType()) {
 		m := r.producer(x)
 		resp.Producers = append(resp.Producers, m)
@@ -68,6 +71,9 @@ func (p *proxy) pairs(ctx context.Context, req *api.ListScpPairsRequest, b balan
 	if limit > listedMax {
 		return nil, api.Errorf(codes.InvalidArgument, "limit %d: want at most %d", limit, listedMax)
 	}
+	if err := checkType(p, req.GetType()); err != nil {
+		return nil, err
+	}
 	carried, err := b.pairs(ctx, "", listedMax)
 	if err != nil {
 		return nil, err
@@ -85,6 +91,7 @@ func (p *proxy) pairs(ctx context.Context, req *api.ListScpPairsRequest, b balan
 		}
 	}
 	resp := &api.ListScpPairsResponse{}
+	carriedPairs := map[directKey]bool{}
 	add := func(consumer netip.Addr, producer netip.AddrPort, m *api.ScpPair) {
 		m.Consumer, m.Producer = consumer.String(), producer.String()
 		if types := typesOf(p.consumersOf(consumer)); len(types) > 0 {
@@ -104,9 +111,14 @@ func (p *proxy) pairs(ctx context.Context, req *api.ListScpPairsRequest, b balan
 		if e == nil || err1 != nil || err2 != nil {
 			continue
 		}
-		add(client, netip.AddrPortFrom(member, uint16(x.GetMemberPort())), &api.ScpPair{Type: string(e.Group.Type), Packets: x.GetPackets(), Bytes: x.GetBytes(), Since: x.GetSince()})
+		at := netip.AddrPortFrom(member, uint16(x.GetMemberPort()))
+		carriedPairs[directKey{client, at}] = true
+		add(client, at, &api.ScpPair{Type: string(e.Group.Type), Packets: x.GetPackets(), Bytes: x.GetBytes(), Since: x.GetSince()})
 	}
 	p.direct.all(func(k directKey, x *directPair) {
+		if counted[x.id].packets == 0 && carriedPairs[k] { // it is there already, and idle past its end point
+			return
+		}
 		add(k.consumer, k.producer, &api.ScpPair{Direct: true, Packets: counted[x.id].packets, Bytes: counted[x.id].octets, Since: time.Unix(0, x.since).UTC().Format(time.RFC3339)})
 	})
 	slices.SortFunc(resp.Pairs, func(a, b *api.ScpPair) int {

@@ -132,6 +132,27 @@ func TestDirectCounted(t *testing.T) {
 	}
 }
 
+// A direct pair whose consumer reaches the producer by an end point, too, has a row of its own
+// while it has packets.
+func TestDirectBesideBalanced(t *testing.T) {
+	g := newRig(t)
+	g.register(1, sbi.AMF)
+	g.register(5, sbi.UDM)
+	g.discover(1, sbi.AMF, sbi.UDM, "")
+	g.feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254}})
+	_, d := g.syn(1, 5, 7777, packet.TCPSyn)
+	for _, m := range d.Flows {
+		g.back.counted = append(g.back.counted, m.Entry)
+	}
+	for _, want := range []int{2, 1} {
+		resp, err := g.proxy.pairs(t.Context(), &api.ListScpPairsRequest{Type: "UDM"}, g.back)
+		if n := len(resp.GetPairs()); err != nil || n != want || resp.Pairs[0].Direct {
+			t.Errorf("%d rows, want %d: %v, %v", n, want, resp, err)
+		}
+		g.back.counted = nil // idle
+	}
+}
+
 // The reset for a member of a virtual network leaves as frames of that do at its
 // port.
 func TestResetInNetworks(t *testing.T) {

@@ -3,6 +3,7 @@ package scp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -269,10 +270,11 @@ func TestFrontPending(t *testing.T) {
 // TestFrontPendingInHost: likewise of a front in a host.
 func TestFrontPendingInHost(t *testing.T) {
 	g := newRig(t)
-	front := func() string {
+	state := func() *api.GetScpResponse {
 		vips, _ := g.back.list(t.Context())
-		return g.proxy.get(&api.GetScpRequest{}, vips, g.now.Load()).Front
+		return g.proxy.get(&api.GetScpRequest{}, vips, g.now.Load())
 	}
+	front := func() string { return state().Front }
 	g.eventually("the balancer has put the VIP in force", func() bool { return front() == "intercepting" })
 	g.proxy.refuse(nrfVip, api.Errorf(codes.FailedPrecondition, "no room"))
 	if got := front(); got != "pending" {
@@ -282,6 +284,10 @@ func TestFrontPendingInHost(t *testing.T) {
 	g.stop = func() {}
 	if got := front(); got != "passing" {
 		t.Errorf("the front has ended: %s", got)
+	}
+	noteSilent(g.proxy, errors.New("there is no network namespace weft-5gc.scp"))
+	if got := state().FrontReason; got != "there is no network namespace weft-5gc.scp" {
+		t.Errorf("the front cannot listen: %q", got)
 	}
 }
 

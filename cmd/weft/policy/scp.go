@@ -31,5 +31,8 @@ func writeScp(t *cli.Table, _, answer proto.Message) {
 	case "packet-in":
 		front += ", by packet-in, from " + m.FrontAddress + " (each packet of a discovery passes the controller; scp.listen gives the front a host)"
 	}
+	if m.FrontReason != "" {
+		front += "\nwhy: " + cli.Plain(m.FrontReason)
+	}
 	fmt.Fprintf(t, "\nfront: %s\nNRF: %s\n", front, m.Nrf)
 }

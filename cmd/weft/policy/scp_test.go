@@ -20,3 +20,14 @@ func TestScpTable(t *testing.T) {
 		t.Errorf("the end points do not follow an empty line:\n%s", b.String())
 	}
 }
+
+// Beside a front that nobody reaches stands why.
+func TestScpFrontReason(t *testing.T) {
+	var b bytes.Buffer
+	list := &cli.Table{Writer: tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)}
+	writeScp(list, nil, &api.GetScpResponse{Front: "passing", FrontBy: "host", FrontAddress: "10.0.0.2:7777", FrontReason: "there is no network namespace x"})
+	list.Flush()
+	if !strings.Contains(b.String(), "front: passing, in a host, at 10.0.0.2:7777\nwhy: there is no network namespace x\n") {
+		t.Error(b.String())
+	}
+}

@@ -52,41 +52,56 @@ func scpName(kind, address string) string {
 	return cmp.Or(kind, "unregistered") + " " + address
 }
 
-// sortPairs returns the pairs by consumer and producer, by type first.
+// sortPairs returns the pairs by consumer and producer, by type first, those that use the
+// producer's own address last.
 func sortPairs(pairs []*api.ScpPair) []*api.ScpPair {
 	return slices.SortedStableFunc(slices.Values(pairs), func(a, b *api.ScpPair) int {
 		return cmp.Or(cmp.Compare(a.ConsumerType, b.ConsumerType), cmp.Compare(a.Consumer, b.Consumer),
-			cmp.Compare(a.Type, b.Type), cmp.Compare(a.Producer, b.Producer))
+			cmp.Compare(a.Type, b.Type), cmp.Compare(a.Producer, b.Producer), cmp.Compare(cli.Yes(a.Direct), cli.Yes(b.Direct)))
 	})
 }
 
-// scpTree draws a tree for each consumer.
+// scpTree draws a tree for each consumer, with a branch for each producer that it uses.
 func scpTree(pairs []*api.ScpPair) string {
 	if len(pairs) == 0 {
 		return "no function has talked to another\n"
 	}
-	pairs = sortPairs(pairs)
+	var branches [][]*api.ScpPair // those of one consumer and producer
 	wide := 0
-	for _, p := range pairs {
+	for i, p := range sortPairs(pairs) {
 		wide = max(wide, len(scpName(p.Type, p.Producer)))
+		last := len(branches) - 1
+		if i > 0 && branches[last][0].Consumer == p.Consumer && branches[last][0].Producer == p.Producer {
+			branches[last] = append(branches[last], p)
+		} else {
+			branches = append(branches, []*api.ScpPair{p})
+		}
 	}
 	var b strings.Builder
-	for i, p := range pairs {
-		if from := scpName(p.ConsumerType, p.Consumer); i == 0 || from != scpName(pairs[i-1].ConsumerType, pairs[i-1].Consumer) {
-			fmt.Fprintln(&b, from)
+	for i, pairs := range branches {
+		p := pairs[0]
+		if i == 0 || branches[i-1][0].Consumer != p.Consumer {
+			fmt.Fprintln(&b, scpName(p.ConsumerType, p.Consumer))
 		}
 		branch := "├─"
-		if i+1 == len(pairs) || pairs[i+1].Consumer != p.Consumer {
+		if i+1 == len(branches) || branches[i+1][0].Consumer != p.Consumer {
 			branch = "└─"
 		}
-		fmt.Fprintf(&b, "%s %-*s  %s\n", branch, wide, scpName(p.Type, p.Producer), strings.Join(pairNotes(p), ", "))
+		var notes []string
+		for _, p := range pairs {
+			notes = append(notes, strings.Join(pairNotes(p), ", "))
+		}
+		fmt.Fprintf(&b, "%s %-*s  %s\n", branch, wide, scpName(p.Type, p.Producer), strings.Join(notes, "; "))
 	}
 	return b.String()
 }
 
-// pairNotes returns the remarks about a pair.
+// pairNotes returns the remarks about a pair. Those who are not registered are not counted.
 func pairNotes(p *api.ScpPair) []string {
 	notes := []string{fmt.Sprintf("%d packets, %d octets", p.Packets, p.Bytes)}
+	if p.Direct && p.ConsumerType == "" && p.Packets == 0 {
+		notes = []string{"not counted"}
+	}
 	if p.Direct {
 		notes = append(notes, "direct")
 	}

@@ -9,14 +9,15 @@ import (
 func TestScpTopo(t *testing.T) {
 	pairs := []*api.ScpPair{
 		{Consumer: "10.0.1.2", Producer: "10.0.4.1:7777", Type: "UDM", Direct: true},
+		{Consumer: "10.0.1.1", ConsumerType: "AMF", Producer: "10.0.4.1:7777", Type: "UDM", Packets: 6, Bytes: 600, Authorised: true, Direct: true},
 		{Consumer: "10.0.1.1", ConsumerType: "AMF", Producer: "10.0.4.1:7777", Type: "UDM", Packets: 20, Bytes: 3200, Authorised: true},
 		{Consumer: "10.0.1.1", ConsumerType: "AMF", Producer: "[fd00::3]:80", Type: "AUSF", Packets: 4, Bytes: 400, Authorised: true},
 	}
 	want := `unregistered 10.0.1.2
-└─ UDM 10.0.4.1:7777  0 packets, 0 octets, direct, not authorised
+└─ UDM 10.0.4.1:7777  not counted, direct, not authorised
 AMF 10.0.1.1
 ├─ AUSF [fd00::3]:80  4 packets, 400 octets
-└─ UDM 10.0.4.1:7777  20 packets, 3200 octets
+└─ UDM 10.0.4.1:7777  20 packets, 3200 octets; 6 packets, 600 octets, direct
 `
 	if got := scpTree(pairs); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
@@ -26,6 +27,7 @@ AMF 10.0.1.1
   "unregistered 10.0.1.2" -> "UDM 10.0.4.1" [label="0 packets", style=dashed];
   "AMF 10.0.1.1" -> "AUSF fd00::3" [label="4 packets", style=solid];
   "AMF 10.0.1.1" -> "UDM 10.0.4.1" [label="20 packets", style=solid];
+  "AMF 10.0.1.1" -> "UDM 10.0.4.1" [label="6 packets", style=dashed];
 }
 `
 	if got := scpDOT(pairs); got != want {

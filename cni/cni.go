@@ -29,11 +29,15 @@ func Funcs() skel.CNIFuncs {
 // Versions are the versions of the specification that the plug-in speaks.
 var Versions = version.All
 
+// Usage says what the plug-in is, for those who start it by hand.
+const Usage = `weft-cni is a CNI plug-in, which gives each container a switch of its own under the controller Weft; a container runtime starts it.
+By hand: echo '{"cniVersion": "1.1.0", "name": "core5g", "type": "weft-cni", "controllers": ["tcp:10.0.0.1:6653"]}' | CNI_COMMAND=STATUS CNI_PATH=/opt/cni/bin weft-cni`
+
 // unavailable is the code of a plug-in that cannot serve ADD now.
 const unavailable = 50
 
 func add(args *skel.CmdArgs) (err error) {
-	c, err := parse(args.StdinData)
+	c, err := parseNew(args.StdinData)
 	if err != nil {
 		return err
 	}
@@ -152,7 +156,7 @@ func check(args *skel.CmdArgs) error {
 }
 
 func status(args *skel.CmdArgs) error {
-	c, err := parse(args.StdinData)
+	c, err := parseNew(args.StdinData)
 	if err != nil {
 		return err
 	}

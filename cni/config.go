@@ -3,11 +3,15 @@ package cni
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/containernetworking/cni/pkg/types"
+
+	"github.com/weft-sdn/weft/internal/document"
 )
 
 // Config is the configuration of a network, beside what CNI itself has.
@@ -67,6 +71,34 @@ func parse(stdin []byte) (*Config, error) {
 		return nil, types.NewError(types.ErrInvalidNetworkConfig, err.Error(), "network "+c.Name)
 	}
 	return c, nil
+}
+
+// parseNew is parse for a network that is to be used from now on: it refuses keys that are
+// known ones misspelt. Other unknown keys may be the runtime's, or other plug-ins'; and an
+// attachment is removed whatever its configuration says by then.
+func parseNew(stdin []byte) (*Config, error) {
+	c, err := parse(stdin)
+	if err != nil {
+		return nil, err
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(stdin, &keys); err != nil {
+		return nil, types.NewError(types.ErrDecodingFailure, "the configuration cannot be read", err.Error())
+	}
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		known := slices.ContainsFunc(knownKeys, func(k string) bool { return strings.EqualFold(k, key) }) // as package json takes them
+		if meant := document.Meant(key, knownKeys); !known && meant != "" {
+			return nil, types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("unknown key %q%s", key, meant), "network "+c.Name)
+		}
+	}
+	return c, nil
+}
+
+// knownKeys are the keys of a configuration: the plug-in's, and those of the specification.
+var knownKeys = []string{
+	"controllers", "bridge", "ovsdb", "datapath", "peers", "vni", "mtu",
+	"cniVersion", "cniVersions", "name", "type", "capabilities", "ipam", "dns", "args", "ipMasq", "disableCheck", "disableGC", "loadOnlyInlinedPlugins",
+	"plugins", "prevResult", "runtimeConfig",
 }
 
 // validate says which key is wrong and what it may be.

@@ -34,6 +34,27 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// Known keys that are misspelt are refused where the network is used anew; others may be the
+// runtime's, and do not keep an attachment from being removed.
+func TestUnknownKeys(t *testing.T) {
+	with := func(key string) []byte {
+		return []byte(`{"cniVersion": "1.1.0", "name": "n", "type": "weft-cni", "controllers": ["tcp:10.0.0.1:6653"], ` + key + `: {}}`)
+	}
+	for key, meant := range map[string]string{`"controler"`: "controllers", `"peer"`: "peers", `"bridg"`: "bridge", `"mut"`: "mtu", `"runtimConfig"`: "runtimeConfig"} {
+		if _, err := parseNew(with(key)); err == nil || !strings.Contains(err.Error(), "unknown key "+key+"; did you mean "+meant+"?") {
+			t.Errorf("%s: %v", key, err)
+		}
+		if _, err := parse(with(key)); err != nil {
+			t.Errorf("%s, removed: %v", key, err)
+		}
+	}
+	for _, key := range []string{`"cni.dev/attachments"`, `"io.kubernetes.cri"`, `"args"`, `"runtimeConfig"`, `"kubernetes"`, `"policy"`, `"log_level"`, `"nodename"`} {
+		if _, err := parseNew(with(key)); err != nil {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
 // TestNames: names are the same whenever they are asked for, fit into 15 octets, and differ
 // for what differs; what the runtime says of a pod cannot leave its quotes.
 func TestNames(t *testing.T) {

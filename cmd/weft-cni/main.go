@@ -2,11 +2,17 @@
 package main
 
 import (
+	"fmt"
+	"os"
+
 	"github.com/containernetworking/cni/pkg/skel"
 
 	"github.com/weft-sdn/weft/cni"
 )
 
 func main() {
-	skel.PluginMainFuncs(cni.Funcs(), cni.Versions, "weft-cni: a switch of its own for each container, under the controller Weft")
+	if os.Getenv("CNI_COMMAND") == "" { // a person, not a runtime
+		fmt.Fprintln(os.Stderr, cni.Usage)
+	}
+	skel.PluginMainFuncs(cni.Funcs(), cni.Versions, "") // without a command it fails, as the specification says
 }

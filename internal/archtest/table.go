@@ -101,7 +101,7 @@ var table = []row{
 	{"bench/cmd/weft-bench/*", []string{"*", "*/*", "*/*/*", "bench/cmd/weft-bench/*"}, []string{"*"}},
 	{"bench/cmd/weft-bench", []string{"lab", "lab/*", "bench/experiments/*", "bench/cmd/weft-bench/*", "cmd/weft/command", "cmd/weft/planner", "."}, []string{"github.com/spf13/cobra"}},
 	{"cmd/weft", []string{"cmd/weft/command"}, []string{"*"}},
-	{"cni", []string{"lab/machine"}, []string{"github.com/containernetworking/cni/", "github.com/vishvananda/", "golang.org/x/sys/unix"}},
+	{"cni", []string{"lab/machine", "internal/document"}, []string{"github.com/containernetworking/cni/", "github.com/vishvananda/", "golang.org/x/sys/unix"}},
 	{"cmd/weft-cni", []string{"cni"}, []string{"github.com/containernetworking/cni/"}},
 }
 

@@ -135,7 +135,15 @@ func (r *Remote) Dial(cmd *cobra.Command) (*Controller, func(), error) {
 				})
 				defer patience.Stop()
 			}
-			err := invoke(ctx, method, req, reply, cc, opts...)
+			call := func(ctx context.Context) error { return invoke(ctx, method, req, reply, cc, opts...) }
+			if change := call; isChange(method) {
+				call = func(ctx context.Context) error {
+					return whileStored(ctx, change, func(ctx context.Context) error {
+						return invoke(ctx, api.Gateway_GetStore_FullMethodName, &api.GetStoreRequest{}, &api.StoreStatus{}, cc)
+					})
+				}
+			}
+			err := call(ctx)
 			if cause := unreachable.Load(); cause != nil && status.Code(err) == codes.Unavailable {
 				return Absent(u, *cause)
 			}

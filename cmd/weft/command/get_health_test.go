@@ -51,6 +51,30 @@ func TestHealthOfStore(t *testing.T) {
 	}
 }
 
+// TestHealthOfHosts checks that hosts whose place is claimed are named, as after another
+// lab was brought up on the data directory of one before.
+func TestHealthOfHosts(t *testing.T) {
+	one := &api.Host{Mac: h1, Ipv4: []string{"10.0.0.1"}, At: at(s1, 1)}
+	two := &api.Host{Mac: h2, At: at(s2, 3)}
+	look := func() get.HealthResult {
+		h, err := get.HealthOfHosts(&cli.Controller{Clients: api.Clients{HostsClient: hostsAnswer{resp: &api.ListHostsResponse{Hosts: []*api.Host{one, two}}}}, Ctx: t.Context()})
+		if err != nil {
+			t.Error(err)
+		}
+		return h
+	}
+	if h := look(); h.State != get.HealthOK || h.Detail != "2 known" {
+		t.Errorf("%+v", h)
+	}
+	one.ClaimedAt, two.ClaimedAt = at(s3, 1), at(s1, 2)
+	h := look()
+	for _, want := range []string{"2 of 2 are claimed elsewhere", "10.0.0.1 at " + s1 + "/1, claimed at " + s3 + "/1", h2 + " at " + s2 + "/3"} {
+		if h.State != get.HealthWarning || !strings.Contains(h.Detail, want) || !strings.Contains(h.Remedy, "hosts.hold") {
+			t.Errorf("%+v lacks %s", h, want)
+		}
+	}
+}
+
 // TestHealthOfServers checks what is said of the servers of the store.
 func TestHealthOfServers(t *testing.T) {
 	for _, c := range []struct {

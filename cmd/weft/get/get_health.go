@@ -40,9 +40,9 @@ func getHealth(r *cli.Remote) *cobra.Command {
 		Use:   "health",
 		Short: "Look at everything that can be wrong, and say how to mend it",
 		Long: `Look at the controller's processes, the store of what it keeps, the switches,
-the entries that they should have, links, the broadcast tree, heartbeats and
-limits of the configuration that were reached, and say what is wrong and how to
-mend it. Exit status 1 if anything fails; a warning is no failure.`,
+the entries that they should have, links, hosts whose place is claimed, the
+broadcast tree, heartbeats and limits of the configuration that were reached, and
+say what is wrong and how to mend it. Exit status 1 if anything fails; a warning is no failure.`,
 		Example: `  weft get health
   weft get health -o json`,
 	}, func(c *cli.Controller, _ []string) (cli.View, error) {
@@ -83,7 +83,7 @@ type healthCheck struct {
 func healthChecks() []healthCheck {
 	return []healthCheck{
 		{"processes", healthOfProcesses}, {"store", HealthOfStore}, {"switches", healthOfSwitches}, {"entries", healthOfEntries},
-		{"ports", HealthOfPorts}, {"links", healthOfLinks}, {"broadcast tree", healthOfTree}, {"heartbeats", healthOfHeartbeats},
+		{"ports", HealthOfPorts}, {"links", healthOfLinks}, {"hosts", HealthOfHosts}, {"broadcast tree", healthOfTree}, {"heartbeats", healthOfHeartbeats},
 		{"limits", HealthOfLimits},
 	}
 }
@@ -383,17 +383,40 @@ func hostsBehind(c *cli.Controller, switches []*api.Switch) string {
 	var lost []string
 	for _, h := range m.Hosts {
 		if away[h.GetAt().GetDpid()] {
-			name := h.Mac
-			if len(h.Ipv4) > 0 {
-				name = h.Ipv4[0]
-			}
-			lost = append(lost, fmt.Sprintf("%s is known behind %s, which is away", name, h.At.Dpid))
+			lost = append(lost, fmt.Sprintf("%s is known behind %s, which is away", nameOfHost(h), h.At.Dpid))
 		}
 	}
 	if len(lost) == 0 {
 		return ""
 	}
 	return "; " + cli.FirstFew(lost)
+}
+
+// HealthOfHosts looks at the hosts whose place somebody else claims.
+func HealthOfHosts(c *cli.Controller) (HealthResult, error) {
+	m, err := c.ListHosts(c.Ctx, &api.ListHostsRequest{})
+	var claimed []string
+	for _, h := range m.GetHosts() {
+		if h.ClaimedAt != nil {
+			claimed = append(claimed, fmt.Sprintf("%s at %s, claimed at %s", nameOfHost(h), cli.Place(h.At), cli.Place(h.ClaimedAt)))
+		}
+	}
+	if len(claimed) == 0 {
+		return HealthResult{State: HealthOK, Detail: fmt.Sprintf("%d known", len(m.GetHosts()))}, err
+	}
+	return HealthResult{
+		State:  HealthWarning,
+		Detail: fmt.Sprintf("%d of %d are claimed elsewhere, and what comes from there is dropped: %s", len(claimed), len(m.Hosts), cli.FirstFew(claimed)),
+		Remedy: "wait for hosts.hold (30 s) if they have moved, as to another lab on the same data directory; else somebody has taken their addresses: weft events --subjects hosts.HostClaimed",
+	}, err
+}
+
+// nameOfHost returns an address of a host: IPv4, if it has one.
+func nameOfHost(h *api.Host) string {
+	if len(h.Ipv4) > 0 {
+		return h.Ipv4[0]
+	}
+	return h.Mac
 }
 
 // HealthOfLimits names the limits of the configuration that were reached lately,

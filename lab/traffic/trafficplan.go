@@ -41,6 +41,9 @@ func DefaultOptions() Options {
 	return Options{Rate: 970, Arrivals: PoissonArrivals, Size: 1000, Flows: 1000, Seed: 1, Duration: time.Second}
 }
 
+// The packets a second that there may be.
+const LeastRate, MostRate = 0.1, 1_000_000
+
 const (
 	ipHeader, udpHeader = 20, 8
 	// trafficHeader is a packet's magic number and its own, before its words.
@@ -63,8 +66,8 @@ func (o *Options) check() error {
 		longest = max(longest, len(w))
 	}
 	switch {
-	case !(o.Rate >= 0.1 && o.Rate <= 1e6):
-		return fmt.Errorf("rate %v: want 0.1 to 1000000 packets a second", o.Rate)
+	case !(o.Rate >= LeastRate && o.Rate <= MostRate):
+		return fmt.Errorf("rate %v: want %v to %d packets a second", o.Rate, LeastRate, int(MostRate))
 	case o.Arrivals != PoissonArrivals && o.Arrivals != ConstantArrivals:
 		return fmt.Errorf("arrivals %q: want %s or %s", o.Arrivals, PoissonArrivals, ConstantArrivals)
 	case o.Size < leastTraffic || o.Size > topology.MaxMTU:

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weft-sdn/weft/lab/layout"
 
+	"github.com/weft-sdn/weft/lab/machine"
 	"github.com/weft-sdn/weft/lab/topology"
 
 	"github.com/weft-sdn/weft/lab/testbed"
@@ -237,7 +238,7 @@ func labDownCommand() *cobra.Command {
 		Long: `Take a lab down: its switches, its hosts with whatever runs in them, its files.
 Works on labs half made, too, and on those whose maker was killed. A lab on several
 machines is taken down on each; one that cannot be reached keeps the lab known, for
-another try.`,
+another try. If nothing is there of a lab of that name, the exit status is 1.`,
 		Example: `  weft lab down ring-10
   weft lab down --all`,
 		Args: cobra.MaximumNArgs(1),
@@ -258,11 +259,13 @@ another try.`,
 			switch {
 			case all:
 				result.Down, err = labDownAll(ctx, forget)
-			default:
-				if lab.Exists(args[0]) || testbed.Exists(args[0]) {
-					result.Down = args
-				}
+			case lab.Exists(args[0]) || testbed.Exists(args[0]):
+				result.Down = args
 				err = labDownAny(ctx, args[0], forget)
+			default: // processes and namespaces may be left of it
+				if err = labDownAny(ctx, args[0], forget); err == nil {
+					err = labAbsent(args[0])
+				}
 			}
 			if err != nil {
 				return err
@@ -273,7 +276,7 @@ another try.`,
 					fmt.Fprintf(w, "lab %s is down\n", name)
 				}
 				if len(result.Down) == 0 {
-					fmt.Fprintln(w, "no such lab was up")
+					fmt.Fprintln(w, "no lab was up")
 				}
 			})
 		},
@@ -282,6 +285,19 @@ another try.`,
 	cmd.Flags().BoolVar(&all, "all", false, "take every lab down")
 	cmd.Flags().BoolVar(&forget, "forget", false, "of a lab on several machines: know it no more, even if a machine cannot be reached")
 	return cmd
+}
+
+// labAbsent is the error of a lab that is not there. It names those that are.
+func labAbsent(name string) error {
+	far, err := testbed.Names()
+	here, err2 := machine.Names()
+	if err := cmp.Or(err, err2); err != nil {
+		return err
+	}
+	if all := append(here, far...); len(all) > 0 {
+		return fmt.Errorf("no lab %s is up; up: %s%s", name, strings.Join(all, ", "), document.Meant(name, all))
+	}
+	return fmt.Errorf("no lab %s is up, nor any other", name)
 }
 
 type labDownResult struct {
@@ -312,11 +328,30 @@ func labListCommand() *cobra.Command {
 					}
 					w.row(l.Name, l.State, l.Switches, l.Hosts, l.Links, programs, strings.Join(l.Controllers, " "), l.Created.Format(time.DateTime))
 				}
+				for _, l := range labs {
+					if remedy := labRemedy(l); remedy != "" {
+						fmt.Fprintf(w, "\nlab %s: %s\n", l.Name, remedy)
+					}
+				}
 			})
 		},
 	}
 	labOutputFlag(cmd, &output)
 	return cmd
+}
+
+// labRemedy says what is to be done about a lab that is not up; empty if it is.
+func labRemedy(l lab.Status) string {
+	again := "weft lab down " + l.Name + ", then bring it up again"
+	switch {
+	case l.State == "half made":
+		return "wait for weft lab up; if that has ended, weft lab down " + l.Name
+	case l.State == "broken: keeper does not run":
+		return "its keeper is what watches programs, shapes some links and relays the switches to the controller; hosts and switches are still there: " + again
+	case strings.HasSuffix(l.State, " does not run"):
+		return again
+	}
+	return ""
 }
 
 func labKeeperCommand() *cobra.Command {

@@ -40,7 +40,7 @@ needs no root: as text, as a drawing (-o svg, -o dot), or as a topology file
 			case "json", "yaml":
 				return labPrint(out, output, g.Topology, nil)
 			}
-			return fmt.Errorf("unknown output %q; allowed: table, dot, svg, json, yaml", output)
+			return fmt.Errorf("--output %q: want table, dot, svg, json or yaml", output)
 		},
 	}
 	labNameFlag(cmd, &name)

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -103,29 +104,32 @@ func labPrintLinks(w io.Writer, output string, v any, links []layout.LinkStatus)
 // labChange reads the flags of `weft lab link … set`; empty ones change nothing.
 func labChange(rate, delay, jitter, loss string) (c lab.Change, err error) {
 	if rate+delay+jitter+loss == "" {
-		return c, errors.New("nothing to set: give --rate, --delay, --jitter or --loss")
+		return c, errors.New("--rate, --delay, --jitter or --loss: nothing to set; give one of them")
 	}
 	if rate == "none" {
 		c.Rate = new(topology.Rate)
-	} else if c.Rate, err = labFlag(rate, topology.ParseRate); err != nil {
+	} else if c.Rate, err = labFlag("rate", rate, topology.ParseRate); err != nil {
 		return c, err
 	}
-	if c.Delay, err = labFlag(delay, topology.ParseDelay); err != nil {
+	if c.Delay, err = labFlag("delay", delay, topology.ParseDelay); err != nil {
 		return c, err
 	}
-	if c.Jitter, err = labFlag(jitter, topology.ParseDelay); err != nil {
+	if c.Jitter, err = labFlag("jitter", jitter, topology.ParseDelay); err != nil {
 		return c, err
 	}
-	c.Loss, err = labFlag(loss, topology.ParsePercent)
+	c.Loss, err = labFlag("loss", loss, topology.ParsePercent)
 	return c, err
 }
 
-func labFlag[T any](text string, parse func(string) (T, error)) (*T, error) {
+func labFlag[T any](flag, text string, parse func(string) (T, error)) (*T, error) {
 	if text == "" {
 		return nil, nil
 	}
 	v, err := parse(text)
-	return &v, err
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	return &v, nil
 }
 
 // labUnless is v for a table, nothing if it is not set.

@@ -20,7 +20,7 @@ func labCheckOutput(output string) error {
 	case "table", "json", "yaml":
 		return nil
 	}
-	return fmt.Errorf("unknown output %q; allowed: table, json, yaml", output)
+	return fmt.Errorf("--output %q: want table, json or yaml", output)
 }
 
 // labTable writes aligned columns.

@@ -70,8 +70,8 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 			if (all || given) == (len(args) == 2) || len(args) == 1 {
 				return cli.Usagef(cmd, "name two hosts, or every pair by --all")
 			}
-			if opt.Size < 1 || opt.Size > maxPingSize {
-				return cli.Usagef(cmd, "--size %d: a packet has 1 to %d bytes of payload", opt.Size, maxPingSize)
+			if err := labCheckPing(cmd, opt); err != nil {
+				return err
 			}
 			l, far, err := labAnywhere(name)
 			if err != nil {
@@ -139,6 +139,24 @@ exit status is not zero if a packet was lost. Interrupt ends it early.`,
 	return cmd
 }
 
+// labCheckPing says which flag of weft lab ping is wrong: the package traffic takes 0 as
+// what is usual.
+func labCheckPing(cmd *cobra.Command, opt traffic.PingOptions) error {
+	switch {
+	case opt.Count < 1 && opt.Count != -1:
+		return cli.Usagef(cmd, "--count %d: want 1 packet or more, or -1 to go on until interrupted", opt.Count)
+	case opt.Interval < time.Millisecond:
+		return cli.Usagef(cmd, "--interval %v: want 1ms or more", opt.Interval)
+	case opt.Timeout <= 0:
+		return cli.Usagef(cmd, "--timeout %v: want a time above 0, such as 1s", opt.Timeout)
+	case opt.Parallel < 1:
+		return cli.Usagef(cmd, "--parallel %d: want 1 pair or more", opt.Parallel)
+	case opt.Size < 1 || opt.Size > maxPingSize:
+		return cli.Usagef(cmd, "--size %d: a packet has 1 to %d bytes of payload", opt.Size, maxPingSize)
+	}
+	return nil
+}
+
 const (
 	maxPingSize = 65_000
 	maxPairs    = 1 << 20
@@ -192,10 +210,15 @@ iperf3): TCP with CUBIC, or UDP.`,
 			if err := labCheckOutput(output); err != nil {
 				return err
 			}
-			if udp != "" {
+			switch {
+			case opt.Duration < time.Second || opt.Duration%time.Second != 0:
+				return cli.Usagef(cmd, "--time %v: want whole seconds, 1s or more", opt.Duration)
+			case opt.Streams < 1:
+				return cli.Usagef(cmd, "--parallel %d: want 1 stream or more", opt.Streams)
+			case udp != "":
 				var err error
 				if opt.UDP, err = topology.ParseRate(udp); err != nil {
-					return err
+					return cli.Usagef(cmd, "--udp: %v", err)
 				}
 			}
 			l, far, err := labAnywhere(name)

@@ -39,6 +39,18 @@ clock_error_ms by how much the times may be wrong for that.`,
 				return err
 			}
 			opt.Arrivals = traffic.Arrivals(arrivals)
+			switch { // what is 0 in package traffic is as usual there
+			case !(opt.Rate >= traffic.LeastRate && opt.Rate <= traffic.MostRate):
+				return cli.Usagef(cmd, "--rate %v: want %v to %d packets a second", opt.Rate, traffic.LeastRate, int(traffic.MostRate))
+			case opt.Arrivals != traffic.PoissonArrivals && opt.Arrivals != traffic.ConstantArrivals:
+				return cli.Usagef(cmd, "--arrivals %q: want %s or %s", arrivals, traffic.PoissonArrivals, traffic.ConstantArrivals)
+			case opt.Size < 1:
+				return cli.Usagef(cmd, "--size %d: want the bytes of a packet, with its IP header", opt.Size)
+			case opt.Flows < 1:
+				return cli.Usagef(cmd, "--flows %d: want 1 or more", opt.Flows)
+			case opt.Duration <= 0:
+				return cli.Usagef(cmd, "--time %v: want a time above 0, such as 10s", opt.Duration)
+			}
 			if words != "" {
 				text, err := asowner.ReadFile(words)
 				if err != nil {

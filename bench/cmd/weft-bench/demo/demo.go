@@ -88,6 +88,11 @@ with CI=1, the demo takes down what it made. It needs root and Open vSwitch.`,
 			if err := asowner.Check(d.dir); err != nil {
 				return fmt.Errorf("--dir: %w", err)
 			}
+			_, err := os.Stat(d.dir)
+			if os.IsNotExist(err) && !lab.Exists(demoLab) && !lab.Exists(carrierLab) && !lab.Exists(demoClosedLab) {
+				fmt.Fprintln(cmd.OutOrStdout(), "no demo is running")
+				return nil
+			}
 			return d.stop(context.Background())
 		},
 	})

@@ -217,13 +217,21 @@ func readEach[T any](switches []string, read func(dpid string) ([]T, error)) (li
 	for i, dpid := range switches {
 		group.Go(func() (err error) {
 			if lists[i], err = read(dpid); err != nil {
-				errs[i] = fmt.Errorf("switch %s: %w", dpid, err)
+				errs[i] = ofSwitch(dpid, err)
 			}
 			return nil
 		})
 	}
 	_ = group.Wait() // the errors are in errs
 	return lists, errs
+}
+
+// ofSwitch returns the error of a switch with its name, unless it is in there.
+func ofSwitch(dpid string, err error) error {
+	if strings.Contains(err.Error(), "switch "+dpid) {
+		return err
+	}
+	return fmt.Errorf("switch %s: %w", dpid, err)
 }
 
 func FlowsTable(t *cli.Table, list []*api.WantedFlow) {

@@ -27,7 +27,7 @@ func Query(r *Remote, cmd *cobra.Command, ask func(c *Controller, args []string)
 		defer done()
 		v, err := ask(c, args)
 		if err != nil {
-			return err
+			return AsUsage(cmd, err)
 		}
 		return errors.Join(out.Print(cmd, v.Value, v.Text), v.Failed)
 	}

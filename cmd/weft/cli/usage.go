@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/document"
 )
 
@@ -64,6 +67,18 @@ func unknownCommand(group *cobra.Command, name string) error {
 		return Usagef(group, "unknown command %q%s", name, meant)
 	}
 	return Usagef(group, "unknown command %q; allowed: %s", name, strings.Join(known, ", "))
+}
+
+// AsUsage returns an error as a usage error if it says that an argument or a flag is wrong
+// (InvalidArgument), whether the controller says so or the command. What is in a file is
+// no part of the command line.
+func AsUsage(cmd *cobra.Command, err error) error {
+	remote, usage := (*RemoteError)(nil), (*UsageError)(nil)
+	wrong := api.KindOf(err) == codes.InvalidArgument || errors.As(err, &remote) && remote.Kind == codes.InvalidArgument
+	if !wrong || errors.As(err, &usage) || strings.Contains(cmd.Use, "FILE") || cmd.Flags().Changed("file") {
+		return err
+	}
+	return &UsageError{err, cmd.CommandPath()}
 }
 
 // Usagef returns a usage error of a command.

@@ -159,7 +159,9 @@ reported as FILE:LINE: what is wrong, what is allowed, and what may be meant.`,
 // checkedConfig checks a file that is to be a configuration.
 func checkedConfig(path string) (planner.CheckResult, error) {
 	res, err := planner.CheckFile(path)
-	switch {
+	switch unknown := (*planner.UnknownFile)(nil); {
+	case errors.As(err, &unknown):
+		return res, fmt.Errorf("open %s: no such file", path)
 	case err != nil:
 		return res, err
 	case res.Kind == "plan":

@@ -30,7 +30,9 @@ func TestCheck(t *testing.T) {
 	}{
 		{"weft.yaml", "southbound:\n  listen: [tcp:0.0.0.0:6653]\n  plain: true\nforwarding: {mode: proactive}\nhosts:\n  limit: 5\n", "configuration", nil},
 		{"empty.yaml", "", "file", []string{": the file is empty: a configuration has"}},
-		{"empty.yaml", "# nothing\n---\n", "file", []string{": the file is empty"}},
+		{"empty.yaml", "# nothing\n---\n", "file", []string{": the file has comments only: a configuration has"}},
+		{"cut.yaml", "name: x\n", "file", []string{": the file has a name only: a plan has workers, a topology has switches"}},
+		{"cut.yaml", "name: x\nworkers:\n", "plan", []string{":2: workers: there are none; add one, such as"}},
 		{"weft.yaml", "{}\n", "configuration", nil},
 		{"weft.yaml", "southbound:\n  lisen: []\n", "configuration", []string{":2: unknown key southbound.lisen; allowed: "}},
 		{"weft.yaml", "\nsouthbound:\n  echo_interval: soon\n", "configuration", []string{":3: southbound.echo_interval: want a duration"}},
@@ -74,7 +76,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%q: %v %s", c.text, err, out)
 		}
 	}
-	if status, _, errs := weftCommand("check", "/nowhere"); status != 1 || !strings.Contains(errs, "no such file") {
+	if status, _, errs := weftCommand("check", "/nowhere"); status != 2 || !strings.Contains(errs, `"/nowhere": neither a file`) {
 		t.Errorf("no file: status %d, %s", status, errs)
 	}
 }
@@ -124,7 +126,7 @@ func TestCheckTopologies(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	if status, out, errs := weftCommand("check", "/nowhere", "ring:3"); status != 1 || !strings.Contains(out, "ring:3: a topology") || !strings.Contains(errs, "/nowhere") {
+	if status, out, errs := weftCommand("check", "/nowhere", "ring:3"); status != 2 || !strings.Contains(out, "ring:3: a topology") || !strings.Contains(errs, "/nowhere") {
 		t.Errorf("status %d, %s%s", status, out, errs)
 	}
 }

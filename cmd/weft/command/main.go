@@ -25,6 +25,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/run"
 	"github.com/weft-sdn/weft/cmd/weft/store"
 	"github.com/weft-sdn/weft/cmd/weft/trace"
+	"github.com/weft-sdn/weft/lab/topology"
 )
 
 // Main runs the command line and returns the exit status: 0, 1 if the command
@@ -58,7 +59,7 @@ func execute(args []string, stdout, stderr io.Writer, laboratory ...*cobra.Comma
 	if err == nil {
 		return 0
 	}
-	usage, unknown := (*cli.UsageError)(nil), (*planner.UnknownPlan)(nil)
+	usage := (*cli.UsageError)(nil)
 	if text := err.Error(); !errors.As(err, &usage) && strings.HasPrefix(text, "required flag") {
 		err = &cli.UsageError{Err: cli.InWords(cmd, nil, err), Command: cmd.CommandPath()}
 	}
@@ -66,10 +67,21 @@ func execute(args []string, stdout, stderr io.Writer, laboratory ...*cobra.Comma
 	for line := range strings.Lines(said) {
 		fmt.Fprintf(stderr, "weft: %s\n", cli.Plain(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", " ")))
 	}
-	if errors.As(err, &usage) || errors.As(err, &unknown) {
+	if isMisuse(err) {
 		return 2
 	}
 	return 1
+}
+
+// isMisuse reports whether an error is of a command called wrongly: of its words and flags,
+// or a plan or topology that they name and that does not exist. What is wrong with a flag
+// begins with the flag.
+func isMisuse(err error) bool {
+	if strings.HasPrefix(err.Error(), "--") {
+		return true
+	}
+	usage, noPlan, noFile, spec := (*cli.UsageError)(nil), (*planner.UnknownPlan)(nil), (*planner.UnknownFile)(nil), (*topology.SpecError)(nil)
+	return errors.As(err, &usage) || errors.As(err, &noPlan) || errors.As(err, &noFile) || errors.As(err, &spec)
 }
 
 func rootCommand(laboratory ...*cobra.Command) *cobra.Command {

@@ -75,7 +75,7 @@ SHA-256 only.`,
 			sum := sha256.Sum256([]byte(token))
 			t, err := c.CreateToken(c.Ctx, &api.CreateTokenRequest{Name: name, Role: role, Sha256: hex.EncodeToString(sum[:]), Expires: until})
 			if err != nil {
-				return err
+				return cli.AsUsage(cmd, err)
 			}
 			made := created{Name: t.Name, Role: t.Role, Expires: t.Expires, Token: token}
 			if out.Format == "table" {

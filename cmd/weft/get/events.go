@@ -103,6 +103,9 @@ func FollowEvents(ctx context.Context, r *cli.Remote, cmd *cobra.Command, subjec
 		var refusal struct{ Message string }
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 		if json.Unmarshal(body, &refusal) == nil && refusal.Message != "" {
+			if resp.StatusCode == http.StatusBadRequest {
+				return nil, cli.Usagef(cmd, "--subjects: %s", refusal.Message)
+			}
 			return nil, errors.New(refusal.Message)
 		}
 		return nil, fmt.Errorf("%s answers %s; is it a controller of Weft's?", u, resp.Status)

@@ -45,11 +45,11 @@ func explainPort(r *cli.Remote) *cobra.Command {
 	}, func(c *cli.Controller, args []string) (cli.View, error) {
 		sw, err := flow.ParseDPID(args[0])
 		if err != nil {
-			return cli.View{}, err
+			return cli.View{}, api.Errorf(codes.InvalidArgument, "%w", err)
 		}
 		n, err := strconv.ParseUint(args[1], 10, 32)
 		if err != nil {
-			return cli.View{}, &cli.RemoteError{Kind: codes.InvalidArgument, Text: "port " + strconv.Quote(args[1]) + ": want the number of a port"}
+			return cli.View{}, api.Errorf(codes.InvalidArgument, "port %q: want the number of a port", args[1])
 		}
 		p, err := PortState(c, flow.Location{Switch: sw, Port: flow.Port(n)})
 		return cli.View{Value: p, Text: func(t *cli.Table) {
@@ -87,7 +87,7 @@ func explainSwitch(r *cli.Remote) *cobra.Command {
 	}, func(c *cli.Controller, args []string) (cli.View, error) {
 		sw, err := flow.ParseDPID(args[0])
 		if err != nil {
-			return cli.View{}, err
+			return cli.View{}, api.Errorf(codes.InvalidArgument, "%w", err)
 		}
 		s, err := ExplainSwitch(c, sw)
 		return cli.View{Value: s, Text: func(t *cli.Table) {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
@@ -26,6 +27,9 @@ the controller's data, one JSON object per line.`,
   weft get audit --method flowrules -o json`,
 	}, func(c *cli.Controller, _ []string) (cli.View, error) {
 		req := &api.ListAuditRequest{Who: who, Method: method, Limit: limit}
+		if since < 0 {
+			return cli.View{}, api.Errorf(codes.InvalidArgument, "--since %v: want a time that is not negative, such as 24h", since)
+		}
 		if since > 0 {
 			req.Since = time.Now().Add(-since).UTC().Format(time.RFC3339)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
@@ -33,7 +34,7 @@ func HostEndpoint(c *cli.Controller, text string) (Endpoint, error) {
 	}
 	d, err := flow.ParseDPID(text)
 	if err != nil {
-		return Endpoint{}, fmt.Errorf("%q: want a host by Ethernet or IP address, or a switch by DPID", text)
+		return Endpoint{}, api.Errorf(codes.InvalidArgument, "%q: want a host by Ethernet or IP address, or a switch by DPID", text)
 	}
 	return Endpoint{text, d.String(), nil}, nil
 }

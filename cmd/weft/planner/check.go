@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"github.com/weft-sdn/weft/cmd/weft/cli"
 	"github.com/weft-sdn/weft/cmd/weft/planning"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/lab/topology"
 	"github.com/weft-sdn/weft/plan"
@@ -37,16 +39,16 @@ type CheckResult struct {
 func CheckCommand() *cobra.Command {
 	var out cli.Output
 	cmd := &cobra.Command{
-		Use:   "check FILE|TOPOLOGY...",
+		Use:   "check FILE|PLAN|TOPOLOGY...",
 		Short: "Check a configuration, a plan or a topology, without starting anything",
 		Long: `Check files without starting anything: configurations of the controller, as for
 weft up --config, plans (those with workers), and topologies, as for weft lab
-up, which may also be given as there: ring:10, graphml:FILE. Which of them a
-file is, its keys say. All mistakes are reported as FILE:LINE: what is wrong,
+up. Plans that are built in, and topologies, may also be given by their names:
+split, ring:10, graphml:FILE. Which of them a file is, its keys say. All mistakes are reported as FILE:LINE: what is wrong,
 what is allowed, and what may have been meant. Of a topology it is said what is
 odd: parts that no link joins, parallel links, links from a node to itself.`,
 		Example: `  weft check weft.yaml
-  weft check plan.yaml
+  weft check plan.yaml split
   weft check fattree:4 triangle.yaml topology.graphml zoo.gml -o json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -88,21 +90,36 @@ func CheckFile(path string) (CheckResult, error) {
 	r := CheckResult{File: path, Kind: "configuration", Problems: []planning.Problem{}}
 	var topo *topology.Topology
 	text, err := document.ReadFile(path)
+	if slices.Contains(plans.Names(), path) { // as weft up takes it
+		text, err = plans.Read(path)
+	}
 	switch {
 	case (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EISDIR)) && topology.IsForm(path):
 		r.Kind = "topology"
 		topo, err = topology.Resolve(path)
+		if wrong := (*topology.SpecError)(nil); errors.As(err, &wrong) {
+			err = errors.New(wrong.Why) // the spec stands before it
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		return CheckResult{}, &UnknownFile{path}
 	case err != nil:
 		return CheckResult{}, fmt.Errorf("check: %w", err)
 	case isEmpty(text):
 		r.Kind = "file"
-		err = errors.New("the file is empty: a configuration has sections of services, a plan has workers, a topology has switches")
+		what := "the file is empty"
+		if len(bytes.TrimSpace(text)) > 0 {
+			what = "the file has comments only"
+		}
+		err = errors.New(what + ": a configuration has sections of services, a plan has workers, a topology has switches")
 	case strings.EqualFold(filepath.Ext(path), ".graphml"), strings.EqualFold(filepath.Ext(path), ".gml"):
 		r.Kind = "topology"
 		topo, err = topology.LoadFile(path)
 	case isPlan(text):
 		r.Kind = "plan"
 		_, err = planning.Read(path, text, AllSpecs())
+	case isNamed(text):
+		r.Kind = "file"
+		err = errors.New("the file has a name only: a plan has workers, a topology has switches")
 	case isTopology(text):
 		r.Kind = "topology"
 		topo, err = topology.Parse(path, text)
@@ -157,6 +174,13 @@ func looked(text []byte) (document.Value, bool) {
 		return document.Value{}, false
 	}
 	return docs[0], true
+}
+
+// isNamed reports whether a file has a name and nothing else, as plans and topologies
+// begin.
+func isNamed(text []byte) bool {
+	v, ok := looked(text)
+	return ok && len(v.Entries) == 1 && v.Entries[0].Key == "name"
 }
 
 // topologyKey are the beginnings of lines that only a topology has, for files

@@ -16,7 +16,15 @@ import (
 type UnknownPlan struct{ name string }
 
 func (e *UnknownPlan) Error() string {
-	return fmt.Sprintf("no plan %q: it is neither built in (%s) nor a file", e.name, strings.Join(plans.Names(), ", "))
+	return fmt.Sprintf("no plan %q: it is neither built in (%s) nor a file%s", e.name, strings.Join(plans.Names(), ", "), document.Meant(e.name, plans.Names()))
+}
+
+// UnknownFile says that what is to be checked is not there: a command called wrongly.
+type UnknownFile struct{ name string }
+
+func (e *UnknownFile) Error() string {
+	return fmt.Sprintf("%q: neither a file, nor a plan that is built in (%s), nor a topology such as ring:4%s",
+		e.name, strings.Join(plans.Names(), ", "), document.Meant(e.name, plans.Names()))
 }
 
 // ReadPlan reads a plan by its name if it is built in, else from a file.

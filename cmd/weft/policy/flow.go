@@ -82,14 +82,14 @@ another command with the same file asks, too.
 				m, err := s.addAtomic(batch, flows, noWait, dry)
 				s.progress.Stop()
 				if m == nil {
-					return err
+					return cli.AsUsage(cmd, err)
 				}
 				return errors.Join(out.Print(cmd, m, func(t *cli.Table) { batchTable(t, m) }), err)
 			}
 			m, err := s.add(flows, noWait, dry)
 			s.progress.Stop()
 			if err != nil {
-				return err
+				return cli.AsUsage(cmd, err)
 			}
 			table := get.FlowsTable
 			if dry {
@@ -173,7 +173,7 @@ priority and match; those of a file; or all, of one switch or of every switch.
 			}
 			s.progress.Stop()
 			if err != nil {
-				return err
+				return cli.AsUsage(cmd, err)
 			}
 			if err := out.Print(cmd, m, func(t *cli.Table) {
 				if dry {

@@ -61,9 +61,9 @@ func parseSwitchOrPlace(s string) (*api.Location, error) {
 }
 
 // checkUnbind wants a host or a port.
-func checkUnbind(_ *cobra.Command, args []string, request proto.Message) error {
+func checkUnbind(cmd *cobra.Command, args []string, request proto.Message) error {
 	if (len(args) == 1) == (request.(*api.UnbindHostRequest).Dpid != "") {
-		return errors.New("want a MAC, or --at SWITCH/PORT for the sticky bindings of a port")
+		return cli.Usagef(cmd, "want a MAC, or --at SWITCH/PORT for the sticky bindings of a port")
 	}
 	return nil
 }

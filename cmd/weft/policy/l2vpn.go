@@ -178,9 +178,9 @@ that end is cut off. It ends by itself after --for.`,
 	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
 		switch {
 		case undo != (len(args) == 1):
-			return cli.View{}, fmt.Errorf("want either an end of %s or --undo", args[0])
+			return cli.View{}, cli.Usagef(cmd, "want either an end of %s or --undo", args[0])
 		case last < time.Second || last > 24*time.Hour:
-			return cli.View{}, fmt.Errorf("--for %v: want 1s to 24h", last)
+			return cli.View{}, cli.Usagef(cmd, "--for %v: want 1s to 24h", last)
 		}
 		m, err := c.GetCircuit(c.Ctx, &api.GetCircuitRequest{Name: args[0]})
 		if err != nil {

@@ -22,7 +22,7 @@ func addPingInterval(cmd *cobra.Command) {
 func checkPing(cmd *cobra.Command, _ []string, request proto.Message) error {
 	interval, err := cmd.Flags().GetDuration("interval")
 	if interval < time.Millisecond || interval > 10*time.Second {
-		return fmt.Errorf("--interval %v: want 1ms to 10s", interval)
+		return cli.Usagef(cmd, "--interval %v: want 1ms to 10s", interval)
 	}
 	request.(*api.PingCircuitRequest).IntervalUs = uint32(interval.Microseconds())
 	return err

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
@@ -86,11 +85,8 @@ The exit status is not zero if the packet does not arrive.`,
 			}
 			defer done()
 			t, err := c.TracePacket(c.Ctx, req)
-			if remote := (*cli.RemoteError)(nil); errors.As(err, &remote) && remote.Kind == codes.InvalidArgument {
-				return cli.Usagef(cmd, "%v", err)
-			}
 			if err != nil {
-				return err
+				return cli.AsUsage(cmd, err)
 			}
 			if err := out.Print(cmd, resultOf(t), func(w *cli.Table) { table(w, t) }); err != nil {
 				return err

@@ -248,6 +248,27 @@ func TestOverload(t *testing.T) {
 	}
 }
 
+// The first attachments wait until the core has registered, as right after a lab is up.
+func TestFirstAttachmentsWait(t *testing.T) {
+	t.Parallel()
+	nrf := startNRF(t, DefaultRepository())
+	amf, _ := run(t, nrf, sbi.AMF)
+	amf.procedure.wait = testwait.Limit
+	answer := make(chan string)
+	go func() {
+		defer close(answer)
+		_, text := ask(t, amf.Endpoint, "POST", simulationPath+"/attachments", plain, `{"count": 3, "rate": 500}`)
+		answer <- text
+	}()
+	for _, of := range []sbi.NFType{sbi.AUSF, sbi.UDM, sbi.PCF, sbi.SMF} {
+		run(t, nrf, of)
+	}
+	var r Report
+	if text := <-answer; json.Unmarshal([]byte(text), &r) != nil || r.Attachments.Done != 3 {
+		t.Error(text)
+	}
+}
+
 // TestAttachments asks an AMF over HTTP.
 func TestAttachments(t *testing.T) {
 	t.Parallel()

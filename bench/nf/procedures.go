@@ -37,13 +37,15 @@ type Attachments struct {
 // attach and detach.
 type procedures struct {
 	*consumer
-	root string
-	full bool
-	one  sync.Mutex // is held by the run that there is
+	root  string
+	full  bool
+	one   sync.Mutex // is held by the run that there is
+	first sync.Once  // waits for the core, before the first run that somebody asks for
+	wait  time.Duration
 }
 
 func newProcedures(c *consumer, root string, full bool) *procedures {
-	return &procedures{consumer: c, root: root, full: full}
+	return &procedures{consumer: c, root: root, full: full, wait: beginTime}
 }
 
 // attached is a subscriber.
@@ -186,6 +188,9 @@ func (p *procedures) handle(mux *http.ServeMux) {
 	})
 }
 
+// beginTime is how long the first attachments wait for somebody to ask.
+const beginTime = 10 * time.Second
+
 // Most that one request may ask for.
 const (
 	mostRequested = 1_000_000
@@ -221,6 +226,11 @@ func (p *procedures) requested(w http.ResponseWriter, r *http.Request) error {
 	if a.Stay, err = time.ParseDuration(q.Stay); err != nil || a.Stay < 0 {
 		return invalid(sbi.OptionalMemberIncorrect, "/stay", "want a duration such as 60s")
 	}
+	p.first.Do(func() { // as right after the lab is up, when not all have registered
+		ctx, cancel := context.WithTimeout(r.Context(), p.wait)
+		defer cancel()
+		_ = p.await(ctx) // what is missing then is in the report
+	})
 	report, err := p.run(r.Context(), a)
 	if err != nil {
 		return err
@@ -238,10 +248,13 @@ func (i *Instance) Attach(ctx context.Context, a Attachments) (Report, error) {
 }
 
 // Await waits until there is somebody for an AMF to ask.
-func (i *Instance) Await(ctx context.Context) error {
+func (i *Instance) Await(ctx context.Context) error { return i.consumer.await(ctx) }
+
+// await waits until there is somebody for an AMF to ask.
+func (c *consumer) await(ctx context.Context) error {
 	for _, t := range []target{authentication, session} {
 		for {
-			if all, err := i.consumer.discover(ctx, t); err == nil && len(all) > 0 {
+			if all, err := c.discover(ctx, t); err == nil && len(all) > 0 {
 				break
 			}
 			if err := backoff.Sleep(ctx, firstTry); err != nil {
@@ -249,6 +262,6 @@ func (i *Instance) Await(ctx context.Context) error {
 			}
 		}
 	}
-	i.consumer.forget()
+	c.forget()
 	return nil
 }

@@ -104,7 +104,7 @@ func FollowEvents(ctx context.Context, r *cli.Remote, cmd *cobra.Command, subjec
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 		if json.Unmarshal(body, &refusal) == nil && refusal.Message != "" {
 			if resp.StatusCode == http.StatusBadRequest {
-				return nil, cli.Usagef(cmd, "--subjects: %s", refusal.Message)
+				return nil, cli.Usagef(cmd, "%s", refusal.Message)
 			}
 			return nil, errors.New(refusal.Message)
 		}

@@ -37,6 +37,9 @@ type Draft struct {
 // nothing has. Discard must be called at the end.
 func NewDraft(path string, mode os.FileMode) (*Draft, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*") // 0600
+	if pathErr := (*os.PathError)(nil); errors.As(err, &pathErr) {
+		pathErr.Path = path // nobody knows the draft's
+	}
 	if err != nil {
 		return nil, err
 	}

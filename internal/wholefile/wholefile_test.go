@@ -51,3 +51,11 @@ func TestFailureLeavesTheFormerFile(t *testing.T) {
 		t.Errorf("%v %v", list, err)
 	}
 }
+
+// The error of a file that cannot be made names the file, not its draft.
+func TestErrorNamesFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "nowhere", "file")
+	if err := Write(file, nil, 0o600); err == nil || err.Error() != "open "+file+": no such file or directory" {
+		t.Error(err)
+	}
+}

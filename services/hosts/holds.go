@@ -191,7 +191,7 @@ func (t *table) isApproved(stage string, who id) (approved bool, all int, err er
 	defer t.mu.Unlock()
 	one, _ := t.holds.find(stage)
 	if one == nil {
-		return false, 0, api.Errorf(codes.NotFound, "stage %.60q holds no hosts; hosts.SetHold has it hold some", stage)
+		return false, 0, api.Errorf(codes.NotFound, "stage %.60q holds no hosts; weft host hold STAGE has it hold some", stage)
 	}
 	for _, other := range t.holds.of {
 		if other != nil {

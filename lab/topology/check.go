@@ -21,9 +21,11 @@ const (
 	MaxMTU          = 9216
 	nameRule        = "letters, digits, '_', '.', '-', at most 63, beginning with a letter or digit"
 	labRule         = "letters, digits, '_', '-', at most 32, beginning with a letter or digit"
-	ctlRule         = "tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct, none"
 	protoRule       = "OpenFlow10, OpenFlow11, OpenFlow12, OpenFlow13, OpenFlow14, OpenFlow15"
 )
+
+// ControllerForms says what CheckController takes, for messages.
+const ControllerForms = "tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct, none"
 
 var (
 	nodeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
@@ -89,7 +91,7 @@ func (c *checker) topology() {
 	}
 	for i, a := range c.t.Controllers {
 		if err := CheckController(a); err != nil {
-			c.add(c.t.line, ctlRule, "%v", err)
+			c.add(c.t.line, ControllerForms, "%v", err)
 		} else if slices.Contains(c.t.Controllers[:i], a) {
 			c.add(c.t.line, "", "controller %s is named twice", a)
 		} else if a == ControllerNone && len(c.t.Controllers) > 1 {

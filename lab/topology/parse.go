@@ -259,7 +259,7 @@ func (r *reader) topology(v document.Value, t *Topology) {
 			one := r.scalar("controller", func(s string) error {
 				t.Controllers = append(t.Controllers, s)
 				if err := CheckController(s); err != nil {
-					return fmt.Errorf("%w; allowed: %s", err, ctlRule)
+					return fmt.Errorf("%w; allowed: %s", err, ControllerForms)
 				}
 				return nil
 			})

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -65,6 +66,11 @@ func unknownCommand(group *cobra.Command, name string) error {
 	}
 	if meant := document.Meant(name, known); meant != "" {
 		return Usagef(group, "unknown command %q%s", name, meant)
+	}
+	for _, sub := range group.Commands() {
+		if i := slices.IndexFunc(sub.Commands(), func(c *cobra.Command) bool { return c.Name() == name && !c.Hidden }); i >= 0 && !sub.Hidden {
+			return Usagef(group, "unknown command %q; did you mean %s %s?", name, sub.Name(), name)
+		}
 	}
 	return Usagef(group, "unknown command %q; allowed: %s", name, strings.Join(known, ", "))
 }

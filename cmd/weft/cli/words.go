@@ -24,6 +24,7 @@ var (
 	noWords   = regexp.MustCompile(`^unknown command ".*" for `)
 	badNumber = regexp.MustCompile(`^invalid argument (".*") for (".*") flag: strconv\.Parse(Int|Uint|Float|Bool): parsing ".*": (.*)$`)
 	badTime   = regexp.MustCompile(`^invalid argument (".*") for (".*") flag: time: (?:invalid duration|missing unit in duration|unknown unit)`)
+	badValue  = regexp.MustCompile(`^invalid argument (".*?") for (".*?") flag: (.*)$`)
 	notGiven  = regexp.MustCompile(`^required flag\(s\) (.*) not set$`)
 )
 
@@ -49,6 +50,12 @@ func InWords(cmd *cobra.Command, args []string, err error) error {
 			want = "a smaller number"
 		}
 		return fmt.Errorf("%s %s: want %s", flagName(m[2]), unquoted(m[1]), want)
+	case badValue.MatchString(text):
+		m := badValue.FindStringSubmatch(text)
+		if strings.Contains(m[3], m[1]) { // it is named there
+			return fmt.Errorf("%s: %s", flagName(m[2]), m[3])
+		}
+		return fmt.Errorf("%s %s: %s", flagName(m[2]), unquoted(m[1]), m[3])
 	case notGiven.MatchString(text):
 		names := strings.Split(notGiven.FindStringSubmatch(text)[1], ", ")
 		for i, name := range names {

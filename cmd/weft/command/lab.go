@@ -104,6 +104,9 @@ A topology file, every key but name, a, b and switch being optional:
 			if err := labCheckOutput(output); err != nil {
 				return err
 			}
+			if err := labCheckUp(cmd, name, controllers); err != nil {
+				return err
+			}
 			topo, err := labTopology(args[0], hybrid)
 			if err != nil {
 				return err
@@ -161,6 +164,21 @@ A topology file, every key but name, a, b and switch being optional:
 	cmd.MarkFlagDirname("certs")
 	labOutputFlag(cmd, &output)
 	return cmd
+}
+
+// labCheckUp says which flag of weft lab up is wrong.
+func labCheckUp(cmd *cobra.Command, name string, controllers []string) error {
+	if name != "" {
+		if err := topology.CheckName(name); err != nil {
+			return cli.Usagef(cmd, "--name: %v", err)
+		}
+	}
+	for _, c := range controllers {
+		if err := topology.CheckController(c); err != nil {
+			return cli.Usagef(cmd, "--controller: %v; allowed: %s", err, topology.ControllerForms)
+		}
+	}
+	return nil
 }
 
 func labHybridFlag(cmd *cobra.Command, hybrid *bool) {
@@ -248,6 +266,11 @@ another try. If nothing is there of a lab of that name, the exit status is 1.`,
 			}
 			if err := labCheckOutput(output); err != nil {
 				return err
+			}
+			if !all {
+				if err := topology.CheckName(args[0]); err != nil {
+					return cli.Usagef(cmd, "%v", err)
+				}
 			}
 			ctx, stop := cli.Signals(cmd)
 			defer stop()

@@ -63,6 +63,9 @@ if there is none, the answer says why. Nothing is booked.`,
   weft path 02:00:00:00:00:01 02:00:00:00:00:08 -k 2 --disjoint`,
 		Args: cobra.ExactArgs(2),
 	}, func(c *cli.Controller, args []string) (cli.View, error) {
+		if count == 0 {
+			return cli.View{}, api.Errorf(codes.InvalidArgument, "--count 0: want 1 to 64 paths, best first")
+		}
 		a, err := HostEndpoint(c, args[0])
 		if err != nil {
 			return cli.View{}, err

@@ -145,7 +145,9 @@ func (b *balancer) DrainMember(ctx context.Context, req *api.DrainMemberRequest)
 	})
 }
 
-func noVip(name string) error { return api.Errorf(codes.NotFound, "there is no virtual IP %q; weft balancer list shows those that are", name) }
+func noVip(name string) error {
+	return api.Errorf(codes.NotFound, "there is no virtual IP %q; weft balancer list shows those that are", name)
+}
 
 // memberKey returns the key of a member of a VIP.
 func memberKey(v *api.Vip, address string, port uint32) (netip.AddrPort, error) {

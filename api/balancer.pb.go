@@ -65,6 +65,9 @@ type Vip struct {
 	// With shadow: connections that the host has when members begin to serve are reset, so
 	// that their clients connect to a member; else they go on with the host.
 	Takeover bool `protobuf:"varint,17,opt,name=takeover,proto3" json:"takeover,omitempty"`
+	// With shadow: packets go through to the host, by themselves, 4 s after the controller has
+	// gone. It is for members that need the controller.
+	Lapse bool `protobuf:"varint,18,opt,name=lapse,proto3" json:"lapse,omitempty"`
 	// The Ethernet address by which clients reach the VIP; may be given, too.
 	Mac string `protobuf:"bytes,20,opt,name=mac,proto3" json:"mac,omitempty"`
 	// How many it has now.
@@ -231,6 +234,13 @@ func (x *Vip) GetAgain() string {
 func (x *Vip) GetTakeover() bool {
 	if x != nil {
 		return x.Takeover
+	}
+	return false
+}
+
+func (x *Vip) GetLapse() bool {
+	if x != nil {
+		return x.Lapse
 	}
 	return false
 }
@@ -1615,7 +1625,7 @@ var File_balancer_proto protoreflect.FileDescriptor
 
 const file_balancer_proto_rawDesc = "" +
 	"\n" +
-	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xb9\x12\n" +
+	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xc1\x13\n" +
 	"\x03Vip\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12I\n" +
 	"\aaddress\x18\x02 \x01(\tB/\x92\xe1\x18+\n" +
@@ -1651,7 +1661,9 @@ const file_balancer_proto_rawDesc = "" +
 	"\x05again\x18\x10 \x01(\tBm\x92\xe1\x18i\n" +
 	"ewith --per pair, what happens to a pair that was idle: balance (the default) or bound (to its member)8\x01R\x05again\x12\x91\x01\n" +
 	"\btakeover\x18\x11 \x01(\bBu\x92\xe1\x18q\n" +
-	"owith --shadow: connections that the host has are reset, as soon as they are idle, when a member begins to serveR\btakeover\x12U\n" +
+	"owith --shadow: connections that the host has are reset, as soon as they are idle, when a member begins to serveR\btakeover\x12\x85\x01\n" +
+	"\x05lapse\x18\x12 \x01(\bBo\x92\xe1\x18k\n" +
+	"iwith --shadow: packets go through to the host 4 s after the controller has gone, for members that need itR\x05lapse\x12U\n" +
 	"\x03mac\x18\x14 \x01(\tBC\x92\xe1\x18?\n" +
 	";the Ethernet address of the VIP; one is made up if left out8\x01R\x03mac\x12(\n" +
 	"\vconnections\x18\x15 \x01(\rB\x06\x92\xe1\x18\x020\x01R\vconnections\x12 \n" +

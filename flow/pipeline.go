@@ -14,6 +14,7 @@ const (
 	TableFirewall   uint8 = 10
 	TableQoS        uint8 = 20
 	TableTranslate  uint8 = 30
+	TableProxy      uint8 = 34
 	TableTracked    uint8 = 40
 	TableNeighbours uint8 = 45
 	TableForward    uint8 = 50
@@ -31,7 +32,7 @@ var tables = []Table{
 	{Number: TableFirewall, Was: 1, Name: "firewall", Way: true, Closed: true, Doc: "verdicts"},
 	{Number: TableQoS, Was: 2, Name: "qos", Way: true, Closed: true, Doc: "marks, meters, queues"},
 	{Number: TableTranslate, Was: 3, Name: "translate", Way: true, Doc: "addresses: balancer, router, nat"},
-	{Number: 34, Name: "proxy", Doc: "reserved: connections of a 5G proxy"},
+	{Number: TableProxy, Name: "proxy", Closed: true, Doc: "what is for hosts in whose place the controller answers, while it is there"},
 	{Number: TableTracked, Was: 5, Name: "tracked", Doc: "packets that nat has sent through connection tracking"},
 	{Number: TableNeighbours, Name: "neighbours", Way: true, Closed: true, Doc: "unicast ARP and ND: what a known host says of itself, and what comes by a link, goes on; all else to the controller; copies of what hosts say to groups about where they are"},
 	{Number: TableForward, Was: 4, Name: "forward", Way: true, Doc: "other ARP and ND, RARP, DHCP, miss: to the controller; multicast; routes"},
@@ -157,6 +158,9 @@ const (
 	PriorityBalancerProbe = 20001 // answers to checks of members that a group serves
 	PriorityBalancerGroup = 20000 // of a VIP whose members a group chooses, and their answers
 
+	PriorityShadowRest = 2 // in TableProxy: what else is for the host that a VIP shadows: on; the balancer's
+	PriorityProxyRest  = 1 // the same of the NRF, of a front that has no host; scp's
+
 	// Twice the length of the destination's prefix is added, and one more where
 	// packets go back to the port that they came in by. It is lower than the
 	// balancer's and nat's: what is for one of their addresses is theirs.
@@ -184,7 +188,9 @@ const (
 	PriorityChain       = 12000 // and twice that of the chain, to PriorityChainTop: packets from edge ports, to the first function
 	PriorityChainTop    = 13999
 	PriorityRoute       = 10000
-	PriorityLimitedMiss = 1 // as PriorityMiss, of a port that floods
+	PriorityNRFAsk      = 45005 // ARP and neighbour solicitations between an NRF and its consumers: on; above what comes by links
+	PriorityNRFWay      = 9000  // packets between them, that no route takes
+	PriorityLimitedMiss = 1     // as PriorityMiss, of a port that floods
 	PriorityMiss        = 0
 
 	PriorityTrackedInvalid   = 30 // in TableTracked
@@ -286,7 +292,11 @@ var writers = []Writer{
 		Meters: Range{1, QoSMeterMax}},
 	{Owner: OwnerSCP, Name: "scp", Service: "scp", Stage: true, Standing: true, Observed: true,
 		Priorities: []Priorities{
-			{Table: TableTranslate, Base: PriorityProxy, Top: PriorityProxy, Doc: "what is for the NRF, where scp's front has no host, to the controller"},
+			{Table: TableTranslate, Base: PriorityProxy, Top: PriorityProxy, Doc: "where scp's front has no host: what is for the NRF, to table 34, for 4 s; what is for the front, to the controller"},
+			{Table: TableProxy, Base: PriorityProxy, Top: PriorityProxy, Doc: "what comes from hosts for the NRF, to the controller"},
+			{Table: TableForward, Base: PriorityNRFAsk, Top: PriorityNRFAsk, Doc: "ARP and neighbour solicitations between the NRF and its consumers, on"},
+			{Table: TableForward, Base: PriorityNRFWay, Top: PriorityNRFWay, Doc: "packets between the NRF and its consumers that have no route, on"},
+			{Table: TableProxy, Base: PriorityProxyRest, Top: PriorityProxyRest, Doc: "what else is for the NRF: on"},
 			{Table: TableTranslate, Base: PriorityCounted, Top: PriorityCounted, Doc: "connections of registered consumers to producers' own addresses, counted: on"},
 			{Table: TableIngress, Base: PrioritySingleProxy, Top: PrioritySingleProxy, Apps: true, Doc: "the same on switches with one table"},
 			{Table: TableNeighbours, Base: PriorityNeighbourNRF, Top: PriorityNeighbourNRF, Doc: "unicast ARP and ND to or about the address of scp's front without a host: to the controller"},
@@ -295,7 +305,11 @@ var writers = []Writer{
 		Priorities: []Priorities{
 			{Table: TableTranslate, Base: PriorityConnection, Top: PriorityConnection, Doc: "single connections"},
 			{Table: TableTranslate, Base: PriorityPair, Top: PriorityPair, Doc: "pairs of client and member; what such a client sends to the member's own address, to the controller"},
-			{Table: TableTranslate, Base: PriorityBalancerGroup, Top: PriorityShadowMember, Doc: "groups of members; above them, answers to checks; above these, what is for hosts that VIPs shadow, to the controller"},
+			{Table: TableTranslate, Base: PriorityBalancerGroup, Top: PriorityShadowMember, Doc: "groups of members; above them, answers to checks; above these, what is for hosts that VIPs shadow, to the controller, or, of VIPs that lapse, to table 34, for 4 s"},
+			{Table: TableProxy, Base: PriorityConnection, Top: PriorityConnection, Doc: "single connections of VIPs that lapse"},
+			{Table: TableProxy, Base: PriorityPair, Top: PriorityPair, Doc: "their pairs"},
+			{Table: TableProxy, Base: PriorityShadow, Top: PriorityShadow, Doc: "what else comes from hosts for the host that such a VIP shadows, to the controller"},
+			{Table: TableProxy, Base: PriorityShadowRest, Top: PriorityShadowRest, Doc: "what else is for that host: on"},
 			{Table: TableNeighbours, Base: PriorityNeighbourVIP, Top: PriorityNeighbourVIP, Doc: "unicast ARP and ND to or about VIPs: to the controller"},
 		},
 		Groups: Range{BalancerGroups, BalancerGroups + 1<<28 - 1}},

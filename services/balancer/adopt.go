@@ -61,9 +61,20 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 		}
 	}
 	slices.SortStableFunc(list, func(x, y read) int { return int(x.part) - int(y.part) }) // guards last
+	lapsed := map[place]bool{}
+	for _, v := range b.vips.List() {
+		if v.lapsedAt(sw, at.now, e.GetFlows(), now) {
+			lapsed[v.at.host] = true
+			b.count.lapsed.Add(float64(v.cutAt(&b.table, d, sw, now)))
+		}
+	}
 	for i := range list {
 		o, entry := list[i].seenEntry, &list[i].entry
-		c, moved := b.adopt(sw, &o, guards, now), entry.Table != flow.TableTranslate
+		var c *conn
+		if entry.Table != flow.TableProxy || o.kind == through || !lapsed[object.In(o.key.to.Addr(), o.key.vlan)] {
+			c = b.adopt(sw, &o, guards, now)
+		}
+		moved := c != nil && entry.Table != c.table(o.part)
 		if c == nil && (b.damage() != "" || o.later) {
 			continue // its virtual address may be one that the state has lost
 		}
@@ -187,6 +198,10 @@ func (b *balancer) adoptNew(o *seenEntry, now int64) *conn {
 	} else if m == nil && v.responder != nil && v.responder.key() == o.to {
 		m = v.responder
 	}
+	if v.lapse && o.part == back {
+		o.later = true // whether its client came by it to the last, only the client's switch knows
+		return nil
+	}
 	if m == nil || m.wish == rest || o.kind != through && m != v.responder && m.grade() == bad || m != v.responder && !v.allow.has(o.key.client.Addr()) || o.kind == paired && !v.paired ||
 		o.kind != through && b.table.backs[backKey{o.to, o.key.client, o.key.proto, o.key.vlan}] != nil {
 		return nil
@@ -271,7 +286,7 @@ func (b *balancer) removed(e *api.FlowRemoved, now int64) {
 		return
 	}
 	sw, entry, err := e.Flow.Entry()
-	if err != nil || entry.Table != flow.TableTranslate {
+	if err != nil || entry.Table != flow.TableTranslate && entry.Table != flow.TableProxy {
 		return
 	}
 	src, dst, proto, vlan, ok := ends(&entry.Match)
@@ -286,7 +301,7 @@ func (b *balancer) removed(e *api.FlowRemoved, now int64) {
 		return
 	}
 	if c := b.table.by[connKey{client: src, to: dst, proto: proto, vlan: vlan}]; c != nil && c.id == entry.Cookie.ID() {
-		if c.there && c.ingress.Switch == sw {
+		if c.there && entry.Table == c.table(there) && c.ingress.Switch == sw {
 			c.mark(false, c.back)
 			c.idled = idle
 			b.ended(c, idle, now)

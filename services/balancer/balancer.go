@@ -52,9 +52,6 @@ type datapath struct {
 	doubts    int     // how many reports in turn were too early to tell
 }
 
-// session is a connection of a switch.
-type session struct{ since, address string }
-
 func newBalancer(cfg *Config, store object.Bucket, log *slog.Logger) *balancer {
 	b := &balancer{
 		log: log, out: newOutbox(), damage: func() string { return "" }, regroup: func() {},

@@ -244,21 +244,27 @@ func (b *balancer) parse(m *api.Vip) (*vip, error) {
 func (b *balancer) changed(old, now *vip) {
 	defer b.regroup()
 	defer b.reindex()
+	t, d := time.Now().UnixNano(), &flow.Decision{}
+	if old != nil && old.lapse && (now == nil || !now.lapse || now.at != old.at) {
+		old.letGo(d)
+	}
 	if old == nil {
+		if !b.open(now) {
+			now.hold(b, t, d)
+		}
+		b.out.postConfirmed(d)
 		return
 	}
-	d := &flow.Decision{}
 	if now != nil {
-		now.refused, now.closed = old.refused, old.closed
+		now.refused, now.closed, now.gates = old.refused, old.closed, old.gates
 	}
-	t := time.Now().UnixNano()
 	for _, was := range old.all() {
 		delete(b.probes, was.probeKey())
 		var m *member
 		if now != nil {
 			m = now.like(was)
 		}
-		if m == nil || m.wish == rest || old.at != now.at {
+		if m == nil || m.wish == rest || old.at != now.at || old.lapse != now.lapse {
 			b.count.cut.Add(float64(len(was.conns)))
 			for c := range was.conns {
 				b.table.cut(d, c)
@@ -286,6 +292,9 @@ func (b *balancer) changed(old, now *vip) {
 				now.stuck[a] = stay{m, s.until}
 			}
 		}
+	}
+	if now != nil && !b.open(now) {
+		now.hold(b, t, d)
 	}
 	b.out.postConfirmed(d)
 }

@@ -32,6 +32,15 @@ const (
 	kinds
 )
 
+// part is which of a conn's entries one is.
+type part uint8
+
+const (
+	there part = iota
+	back
+	guard
+)
+
 // conn is one connection, or a pair: an entry at the client's switch that rewrites
 // what goes to the VIP, and one at the member's that rewrites what comes back.
 type conn struct {

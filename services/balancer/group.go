@@ -57,17 +57,20 @@ func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	req, owned := &api.SetStandingRequest{}, map[place]bool{}
-	add := func(priority uint16, m flow.Match, next uint8, actions ...flow.Action) {
+	in := func(table uint8, priority uint16, m flow.Match, next uint8, actions ...flow.Action) {
 		e := flow.Entry{
-			Table: flow.TableTranslate, Goto: next, Priority: priority, Match: m, Apply: actions,
+			Table: table, Goto: next, Priority: priority, Match: m, Apply: actions,
 			Cookie: flow.NewCookie(flow.OwnerBalancer, 0, 0),
 		}
 		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
 	}
+	add := func(priority uint16, m flow.Match, next uint8, actions ...flow.Action) {
+		in(flow.TableTranslate, priority, m, next, actions...)
+	}
 	for _, v := range b.vips.List() {
 		switch d := b.switches[sw]; {
 		case v.host != nil:
-			b.traps(v, sw, add)
+			b.traps(v, sw, in)
 		case d != nil && d.rewrites && !owned[v.at.host]:
 			owned[v.at.host] = true // several VIPs may have one address
 			for _, e := range flow.OwnNeighbour(flow.OwnerBalancer, flow.PriorityNeighbourVIP, v.at.host.VLAN, v.mac, v.at.host.Addr) {

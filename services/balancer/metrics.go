@@ -7,7 +7,7 @@ type Counter interface{ Add(float64) }
 type counts struct {
 	begun, adopted, cut, dropped                      Counter
 	recalled, direct, revoked, notAllowed, stray      Counter
-	refused, full, closed, unreachable                Counter
+	refused, full, closed, unreachable, lapsed        Counter
 	spoofed, strange, answered, carried, sendingFails Counter
 	checks                                            map[string]Counter
 }
@@ -20,6 +20,7 @@ func newCounts(counter func(name, help string, labels ...string) Counter) counts
 		adopted:      counter("connections_adopted_total", "Connections of an earlier run that go on."),
 		cut:          counter("connections_ended_total", ended, "reason", "member_gone"),
 		dropped:      counter("connections_ended_total", ended, "reason", "not_adopted"),
+		lapsed:       counter("connections_ended_total", ended, "reason", "lapsed"),
 		revoked:      counter("connections_ended_total", ended, "reason", "not_allowed"),
 		recalled:     counter("connections_recalled_total", "Connections and pairs that went on after their entries had ended."),
 		direct:       counter("direct_connections_total", "Connections of clients to the own address of a member that they have a pair with."),

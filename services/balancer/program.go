@@ -108,6 +108,7 @@ func (c *conn) addThere(d *flow.Decision) {
 	var room [3]flow.Action
 	e := &d.AddFlow(c.ingress.Switch).Entry
 	c.fill(e, c.thereMatch(), c.idle)
+	e.Table = c.table(there)
 	switch {
 	case c.split:
 		e.Goto, e.Apply = 0, d.Output(flow.PortController)
@@ -160,7 +161,7 @@ func (c *conn) addGuard(d *flow.Decision) {
 	}
 	e := &d.AddFlow(c.ingress.Switch).Entry
 	c.fill(e, m, uint16(min(lasting*int(c.idle), math.MaxUint16)))
-	e.Goto, e.Apply, e.Cookie = 0, d.Output(flow.PortController), c.cookie(genGuard)
+	e.Table, e.Goto, e.Apply, e.Cookie = c.table(guard), 0, d.Output(flow.PortController), c.cookie(genGuard)
 }
 
 // shieldTime is how long a shield lasts, in seconds.
@@ -181,6 +182,16 @@ func (c *conn) fill(e *flow.Entry, m flow.Match, idle uint16) {
 	e.IdleTimeout, e.Flags, e.Cookie = idle, flow.FlagSendRem, c.cookie(0)
 }
 
+// table returns the table of an entry: what matches packets to the host that a VIP
+// shadows is in a table of its own, if the VIP lapses.
+func (c *conn) table(p part) uint8 {
+	own := c.kind == direct || c.kind == aliased // whose packets are for the member's own address
+	if p == there && !own || p == guard && c.kind == direct {
+		return c.m.vip.table()
+	}
+	return flow.TableTranslate
+}
+
 func (c *conn) priority() uint16 {
 	if c.kind == paired {
 		return flow.PriorityPair
@@ -191,9 +202,9 @@ func (c *conn) priority() uint16 {
 // removeThere and removeBack append the removal of entries, if they are still of
 // this connection.
 func (c *conn) removeThere(d *flow.Decision) {
-	removeEntry(d, c.ingress.Switch, flow.TableTranslate, c.priority(), c.thereMatch(), c.cookie(0))
+	removeEntry(d, c.ingress.Switch, c.table(there), c.priority(), c.thereMatch(), c.cookie(0))
 	if m, ok := c.guardMatch(); ok {
-		removeEntry(d, c.ingress.Switch, flow.TableTranslate, c.priority(), m, c.cookie(genGuard))
+		removeEntry(d, c.ingress.Switch, c.table(guard), c.priority(), m, c.cookie(genGuard))
 	}
 }
 

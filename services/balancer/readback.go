@@ -7,15 +7,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// part is which of a conn's entries one is.
-type part uint8
-
-const (
-	there part = iota
-	back
-	guard
-)
-
 // seenEntry is a connection's entry, as read back.
 type seenEntry struct {
 	kind  kind

@@ -12,9 +12,12 @@ import (
 
 // readShadow reads whether a host has the address of the VIP.
 func (v *vip) readShadow(m *api.Vip) error {
-	if v.takeover = m.GetTakeover(); !m.GetShadow() {
-		if v.takeover {
+	if v.takeover, v.lapse = m.GetTakeover(), m.GetLapse(); !m.GetShadow() {
+		switch {
+		case v.takeover:
 			return fmt.Errorf("takeover: is of a VIP at the address of a host: set shadow, too")
+		case v.lapse:
+			return fmt.Errorf("lapse: is of a VIP at the address of a host: set shadow, too")
 		}
 		return nil
 	}
@@ -137,15 +140,18 @@ func (b *balancer) pass(c *conn, in *flow.PacketIn, d *flow.Decision) flow.Verdi
 // traps appends a switch's entries of a shadow: what comes in by an edge port for
 // the host leads to the controller, but for what its members send; so do the
 // answers to checks of members. What has a tag of VLAN 0 is dropped.
-func (b *balancer) traps(v *vip, sw flow.DPID, add func(uint16, flow.Match, uint8, ...flow.Action)) {
+func (b *balancer) traps(v *vip, sw flow.DPID, add func(table uint8, priority uint16, m flow.Match, next uint8, actions ...flow.Action)) {
 	if d := b.switches[sw]; d == nil || !d.rewrites {
 		return
 	}
 	to := inVLAN(flow.Match{}.WithIPDst(prefixOf(v.at.host.Addr)), v.at.host.VLAN)
 	for _, m := range v.pool {
 		if s, ok := b.reach(m); ok && s.At.Switch == sw && v.check.kind.connects() {
-			add(flow.PriorityShadowMember, ports(to.WithIPSrc(prefixOf(m.addr.Addr)), m.checked().Port(), probePortFirst, flow.IPProtoTCP), 0, flow.Output(flow.PortController))
+			add(flow.TableTranslate, flow.PriorityShadowMember, ports(to.WithIPSrc(prefixOf(m.addr.Addr)), m.checked().Port(), probePortFirst, flow.IPProtoTCP), 0, flow.Output(flow.PortController))
 		}
+	}
+	if v.lapse {
+		add(v.table(), flow.PriorityShadowRest, ports(to, 0, v.at.port, v.at.proto), flow.TableForward)
 	}
 	if b.open(v) {
 		return
@@ -154,13 +160,13 @@ func (b *balancer) traps(v *vip, sw flow.DPID, add func(uint16, flow.Match, uint
 	to = ports(to, 0, v.at.port, v.at.proto)
 	for _, m := range v.all() {
 		if m != v.host {
-			add(flow.PriorityShadowMember, to.WithIPSrc(prefixOf(m.addr.Addr)), flow.TableForward)
+			add(flow.TableTranslate, flow.PriorityShadowMember, to.WithIPSrc(prefixOf(m.addr.Addr)), flow.TableForward)
 		}
 	}
 	for _, p := range b.net.PortsWith(sw, flow.RoleEdge) {
-		add(flow.PriorityShadow, to.WithInPort(p), 0, flow.Output(flow.PortController))
+		add(v.table(), flow.PriorityShadow, to.WithInPort(p), 0, flow.Output(flow.PortController))
 		if v.at.host.VLAN == 0 { // which the host would get past the VIP
-			add(flow.PriorityShadow, tagged.WithInPort(p), 0)
+			add(flow.TableTranslate, flow.PriorityShadow, tagged.WithInPort(p), 0)
 		}
 	}
 }

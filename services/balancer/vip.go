@@ -78,7 +78,9 @@ type vip struct {
 	paired    bool    // pairs of client and member have entries, not connections
 	rebind    bool    // an idle pair stays with its member
 	takeover  bool    // connections of the shadowed host are reset, once they are idle
-	group     uint32  // number of its group, 0 if another VIP has it
+	lapse     bool    // packets go through to the shadowed host while the controller is away
+	gates     map[flow.DPID]gate
+	group     uint32 // number of its group, 0 if another VIP has it
 
 	live    int // connections with an entry
 	pairs   int // pairs with an entry
@@ -129,7 +131,7 @@ func checkName(name string) error { return api.CheckName("name", name) }
 // readVip returns the VIP that a message describes, with its pool, or an error
 // that names the wrong field and says what it may be.
 func readVip(m *api.Vip, cfg *Config) (v *vip, err error) {
-	v = &vip{name: m.GetName(), stuck: map[netip.Addr]stay{}}
+	v = &vip{name: m.GetName(), stuck: map[netip.Addr]stay{}, gates: map[flow.DPID]gate{}}
 	if err = checkName(v.name); err != nil {
 		return nil, err
 	}
@@ -300,7 +302,7 @@ func (v *vip) keep() *api.Vip {
 		Vlan: uint32(v.at.host.VLAN &^ flow.VLANPresent), Policy: v.policy.String(), Stickiness: uint32(v.sticky / time.Second),
 		Stateless: v.stateless, IdleTimeout: uint32(v.idle), Mac: v.mac.String(), Health: v.check.message(),
 		Owner: owners[v.owner], Allow: v.allow.message(), Refuse: v.refusalText(), Shadow: v.host != nil,
-		Per: perNames[btoi(v.paired)], Again: v.againText(), Takeover: v.takeover,
+		Per: perNames[btoi(v.paired)], Again: v.againText(), Takeover: v.takeover, Lapse: v.lapse,
 	}
 	for _, p := range v.pool {
 		m.Pool = append(m.Pool, &api.PoolMember{
@@ -324,6 +326,23 @@ const (
 	takeoverTime   = int64(5 * time.Minute) // after it, connections do not continue
 	takeoverAnswer = int64(2 * time.Second) // for a client to answer the segment that provokes its sequence number
 )
+
+// session is a connection of a switch.
+type session struct{ since, address string }
+
+// gate is what is known of the entry of a switch by which a VIP that lapses is in force there.
+type gate struct {
+	in          session // the connection of the switch in which it was first sent
+	since, sent int64   // when it was first sent in that, and last
+}
+
+// table returns the table of the entries that take packets to members.
+func (v *vip) table() uint8 {
+	if v.lapse {
+		return flow.TableProxy
+	}
+	return flow.TableTranslate
+}
 
 // goesOn reports whether a connection of the shadowed host continues with the host. It is
 // called with the balancer's mu held.

@@ -30,7 +30,7 @@ func Spec() weft.Spec {
 		Doc:  "lets 5G network functions find and reach each other through the switches",
 		Serves: weft.Methods(api.GetScp, api.ListScpPairs, api.SetScpPolicy, api.DeleteScpPolicy, api.ListScpPolicies,
 			api.DrainProducer, api.ForgetProducer),
-		Calls:      weft.Methods(api.ListVips, api.SetOwnedVip, api.DeleteOwnedVip, api.ListPairs, api.Send, api.SetStanding, api.ReadFlows),
+		Calls:      weft.Methods(api.ListVips, api.SetOwnedVip, api.DeleteOwnedVip, api.ListPairs, api.Send, api.Apply, api.SetStanding, api.ReadFlows),
 		Reads:      reads,
 		Subscribes: weft.Subjects(api.RolesSettledEvent, api.FlowsObservedEvent),
 		Optional:   []string{"tenants"},
@@ -146,6 +146,12 @@ func frontSockets(env *weft.Env, cfg *Config, p *proxy) (sockets, error) {
 			if _, err := weft.Call(ctx, env, api.Send, d); err != nil && ctx.Err() == nil {
 				env.Log.Debug("packets of the front not sent", "packets", len(d.Outs), "error", err)
 			}
+		}
+		w.apply = func(ctx context.Context, d *flow.Decision) ([]*api.ApplyFailure, error) {
+			ctx, cancel := context.WithTimeout(ctx, sendTime)
+			defer cancel()
+			r, err := weft.Call(ctx, env, api.Apply, d)
+			return r.GetFailures(), err
 		}
 		p.wire = w
 		return w, nil

@@ -60,7 +60,7 @@ func (p *proxy) want(now int64) map[string]*api.Vip {
 	listen, _ := cfg.listen()
 	if (p.serving || p.leaving) && nrf.IsValid() && listen.IsValid() {
 		v := &api.Vip{
-			Name: nrfVip, Address: nrf.Addr().String(), Protocol: "tcp", Port: uint32(nrf.Port()), Vlan: uint32(cfg.VLAN), Shadow: true, Takeover: true, Health: check("tcp"),
+			Name: nrfVip, Address: nrf.Addr().String(), Protocol: "tcp", Port: uint32(nrf.Port()), Vlan: uint32(cfg.VLAN), Shadow: true, Takeover: true, Lapse: true, Health: check("tcp"),
 			Pool: []*api.PoolMember{{Address: listen.Addr().String(), Port: uint32(listen.Port())}},
 		}
 		if vips[nrfVip] = v; p.leaving {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
@@ -34,7 +35,9 @@ type wire struct {
 	count   wireCounts
 	changed func(...flow.DPID) // declares the entries of some switches anew, or of all
 	send    func(context.Context, *flow.Decision)
-	due     func(flow.DPID) bool // whether entries of a switch are being declared
+	apply   func(context.Context, *flow.Decision) ([]*api.ApplyFailure, error) // waits until switches have confirmed it
+	gateDue chan struct{}                                                      // a switch has confirmed its entries
+	due     func(flow.DPID) bool                                               // whether entries of a switch are being declared
 	locate  func(netip.Addr) (object.Station, bool)
 	relays  func(netip.Addr) bool // who may send the NRF's notifications to own, besides the NRF
 
@@ -67,8 +70,11 @@ type portUse struct {
 
 // wireSwitch is what is known of the entries of a connected switch.
 type wireSwitch struct {
-	declared int  // the last time
-	there    bool // it has confirmed some since the front is open, and refused none of the last
+	declared int   // the last time
+	there    bool  // it has confirmed some since the front is open, and refused none of the last
+	single   bool  // it has one table
+	gated    bool  // it has had a gate since it connected
+	sent     int64 // when that was last sent
 }
 
 // wireCounts are the metrics of a front without a host.
@@ -108,7 +114,7 @@ func newWire(cfg *Config, count wireCounts, tagging *flow.Tagging, conns *places
 	}
 	w := &wire{tagging: tagging, older: newOlder(cfg.Connections), reached: conns.reached, conns: conns,
 		own: cfg.own(), nrf: nrf, vlan: object.VLAN(uint32(cfg.VLAN)), rate: int64(time.Second) / int64(cfg.PacketRate), most: cfg.Connections, count: count,
-		changed: func(...flow.DPID) {}, send: func(context.Context, *flow.Decision) {}, due: func(flow.DPID) bool { return false },
+		changed: func(...flow.DPID) {}, send: func(context.Context, *flow.Decision) {}, apply: func(context.Context, *flow.Decision) ([]*api.ApplyFailure, error) { return nil, nil }, gateDue: make(chan struct{}, 1), due: func(flow.DPID) bool { return false },
 		locate: func(netip.Addr) (at object.Station, known bool) { return at, false }, relays: func(netip.Addr) bool { return false }, targets: map[netip.Addr]*target{},
 		peers: map[netip.Addr]*peer{}, at: map[flow.Location]*portUse{}, switches: map[flow.DPID]*wireSwitch{},
 	}
@@ -331,6 +337,7 @@ func (w *wire) run(ctx context.Context) {
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { w.leadOver(ctx) })
+	work.Go(func() { w.keepGates(ctx) })
 	for {
 		ip, to := w.stack.output(ctx, true)
 		if ip == nil {
@@ -466,6 +473,7 @@ type wireListener struct {
 // Close closes the listener (net.Listener).
 func (l *wireListener) Close() error {
 	l.wire.open.Store(false)
+	l.wire.removeGates()
 	l.wire.changed()
 	return l.Listener.Close()
 }

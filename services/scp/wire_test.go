@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -202,8 +203,14 @@ func TestWireEntries(t *testing.T) {
 		}
 		flows := w.want(s).GetFlows()
 		own := len(flows) - 2 // by which what claims its address comes, too
-		if own != map[flow.DPID]int{1: 4}[sw] {
+		if own != map[flow.DPID]int{1: 5}[sw] {
 			t.Fatalf("switch %v: %v", sw, flows)
+		}
+		if sw == 1 {
+			_, rest, err := flows[2].Entry()
+			if flows = slices.Delete(flows, 2, 3); err != nil || rest.Table != flow.TableProxy || rest.Goto != flow.TableForward || rest.Priority != flow.PriorityProxyRest {
+				t.Errorf("what else is for the NRF: %+v, %v", rest, err)
+			}
 		}
 		for _, f := range flows[2:] {
 			if _, e, err := f.Entry(); err != nil || e.Table != flow.TableNeighbours || e.Priority != flow.PriorityNeighbourNRF || e.Cookie.Owner() != flow.OwnerSCP {
@@ -248,6 +255,7 @@ func TestFrontPending(t *testing.T) {
 	declare := func(sw flow.DPID, failed ...*api.WantedFlow) {
 		w.want(info[sw])
 		w.answered(sw, nil, failed)
+		w.renewGates(t.Context(), time.Now().UnixNano())
 	}
 	due = 2
 	declare(1)

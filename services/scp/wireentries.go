@@ -11,9 +11,18 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
+// toward matches TCP to an address.
+func (w *wire) toward(a netip.Addr) flow.Match {
+	m := flow.Match{}.WithIPDst(netip.PrefixFrom(a, a.BitLen())).WithIPProto(flow.IPProtoTCP)
+	if w.vlan == 0 {
+		return m.WithNoVLAN()
+	}
+	return m.WithVLAN(w.vlan)
+}
+
 // want returns a switch's entries of a front without a host: what comes in by an
-// edge port for the NRF, or for the front's own address, leads to the controller, and
-// so does what claims that address.
+// edge port for the NRF, behind the gate, or for the front's own address, leads to the
+// controller, and so does what claims that address.
 func (w *wire) want(info *api.Switch) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil || !w.open.Load() {
@@ -26,34 +35,29 @@ func (w *wire) want(info *api.Switch) *api.SetStandingRequest {
 		return nil
 	}
 	single := flow.ForwardTable(info.Tables, openflow10) == 0
-	table, priority := flow.TableTranslate, uint16(flow.PriorityProxy)
+	table, own, priority := flow.TableProxy, flow.TableTranslate, uint16(flow.PriorityProxy)
 	if single {
-		table, priority = 0, flow.PrioritySingleProxy
-	}
-	to := func(a netip.Addr) flow.Match {
-		m := flow.Match{}.WithIPDst(netip.PrefixFrom(a, a.BitLen())).WithIPProto(flow.IPProtoTCP)
-		if w.vlan == 0 {
-			return m.WithNoVLAN()
-		}
-		return m.WithVLAN(w.vlan)
+		table, own, priority = 0, 0, flow.PrioritySingleProxy
 	}
 	req := &api.SetStandingRequest{}
-	edges := w.net.PortsWith(sw, flow.RoleEdge)
+	add := func(e flow.Entry) {
+		e.Cookie = flow.NewCookie(flow.OwnerSCP, 0, 0)
+		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
+	}
+	toNRF := w.toward(w.nrf.Addr()).WithTCPDst(w.nrf.Port())
+	edges, lead := w.net.PortsWith(sw, flow.RoleEdge), []flow.Action{flow.Output(flow.PortController)}
 	for _, p := range edges {
-		for _, m := range []flow.Match{to(w.nrf.Addr()).WithTCPDst(w.nrf.Port()), to(w.own)} {
-			e := flow.Entry{
-				Table: table, Priority: priority, Match: m.WithInPort(p), Apply: []flow.Action{flow.Output(flow.PortController)},
-				Cookie: flow.NewCookie(flow.OwnerSCP, 0, 0),
-			}
-			req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
-		}
+		add(flow.Entry{Table: table, Priority: priority, Match: toNRF.WithInPort(p), Apply: lead})
+		add(flow.Entry{Table: own, Priority: priority, Match: w.toward(w.own).WithInPort(p), Apply: lead})
 	}
 	if len(edges) > 0 && !single {
+		add(flow.Entry{Table: table, Priority: flow.PriorityProxyRest, Match: toNRF, Goto: flow.TableForward})
 		for _, e := range flow.OwnNeighbour(flow.OwnerSCP, flow.PriorityNeighbourNRF, w.vlan, w.mac, w.own) {
 			req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
 		}
 	}
-	w.switchOf(sw).declared = len(req.Flows)
+	s := w.switchOf(sw)
+	s.declared, s.single = len(req.Flows), single
 	return req
 }
 
@@ -64,6 +68,7 @@ func (w *wire) answered(sw flow.DPID, _ []string, failed []*api.WantedFlow) {
 	defer w.mu.Unlock()
 	if s := w.switches[sw]; s != nil && w.open.Load() {
 		s.there = s.declared > 0 && len(failed) == 0
+		object.Notify(w.gateDue)
 	}
 }
 
@@ -77,9 +82,10 @@ func (w *wire) inForce() bool {
 			continue
 		}
 		s := w.switchOf(sw.Key)
-		some = some || s.there
-		missing = missing || s.declared > 0 && !s.there
-		if !s.there {
+		there := s.there && (s.single || s.gated)
+		some = some || there
+		missing = missing || s.declared > 0 && !there
+		if !there {
 			rest = append(rest, sw.Key)
 		}
 	}

@@ -108,6 +108,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	client := from.Addr().Unmap()
+	if s, known := f.proxy.station(client); known {
+		f.proxy.ways.note(nrfClient{client, s})
+	}
 	if r.URL.Path == discoveryPath && r.URL.RawPath == "" && r.Method == http.MethodGet {
 		f.discovery(w, r, client)
 		return

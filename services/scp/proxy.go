@@ -34,6 +34,7 @@ type proxy struct {
 	begun  func()        // closes it
 	net    atomic.Pointer[nib.Snapshot]
 	wire   *wire // nil: the front has a host, or there is none
+	ways   *ways
 
 	tagging flow.Tagging  // of virtual networks
 	reached object.Limits // of the configuration
@@ -61,7 +62,7 @@ func newProxy(cfg *Config, policies object.Bucket, log *slog.Logger) *proxy {
 	p := &proxy{
 		log: log, out: make(chan struct{}, 1), hosts: object.NewHosts(), registry: newRegistry(), names: cfg.names(),
 		endpoints: map[string]*endpoint{}, apart: apart{}, refused: refusals{},
-		direct: newDirect(), searches: searches{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
+		direct: newDirect(), ways: newWays(), searches: searches{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
 	}
 	p.begun = sync.OnceFunc(func() { close(p.ready) })
 	p.cfg.Store(cfg)

@@ -47,7 +47,7 @@ func Spec() weft.Spec {
 }
 
 // reads is what the service reads of the network.
-const reads = nib.Switches | nib.Roles | nib.Hosts | nib.Segments
+const reads = nib.Switches | nib.Roles | nib.Links | nib.Hosts | nib.Segments
 
 func run(ctx context.Context, env *weft.Env) error {
 	cfg := env.Config.(*Config)
@@ -95,6 +95,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { p.policies.Follow(ctx) })
 	work.Go(func() { p.shelve(last, keptInstances, keptEndpoints) })
 	work.Go(func() { declare(last, p.wire, k) })
+	work.Go(func() { p.ways.keep(last, p, k.Recompute) })
 	if server, _ := cfg.resolver(); server.IsValid() { // Validate has seen it
 		work.Go(func() { (&resolver{p, lookupAt(server)}).run(ctx) })
 	}
@@ -162,14 +163,10 @@ func frontSockets(env *weft.Env, cfg *Config, p *proxy) (sockets, error) {
 // sendTime is how long packets of the front may take to get to their switches.
 const sendTime = time.Second
 
-// follow follows the network, and keeps the entries of a front without a host.
+// follow follows the network, and keeps the entries that stand whatever the traffic.
 func follow(env *weft.Env, p *proxy) *weft.BaselineFlows {
 	w := p.wire
-	want := func(*api.Switch) *api.SetStandingRequest { return nil }
-	if w != nil {
-		want = w.want
-	}
-	k := weft.NewBaselineFlows(env, flow.OwnerSCP, want)
+	k := weft.NewBaselineFlows(env, flow.OwnerSCP, func(sw *api.Switch) *api.SetStandingRequest { return p.ways.standing(w, sw) })
 	weft.OnChange(env, reads, func(c nib.Change) {
 		p.networkChanged(c)
 		k.NetworkChanged(c)

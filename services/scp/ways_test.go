@@ -98,3 +98,33 @@ func TestWays(t *testing.T) {
 		t.Errorf("switch 3 is not reached: %v", plan[3])
 	}
 }
+
+// TestWaysFollow: who registers, and who asks the front, has ways; switches are
+// declared their entries when these change.
+func TestWaysFollow(t *testing.T) {
+	n := newNetwork(t, false)
+	for host := 1; host <= 3; host++ {
+		n.feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: flow.DPID(1).String(), Port: uint32(host)}, Role: "edge"}})
+		n.learn(host, n.addr(host))
+	}
+	if changed := n.proxy.ways.set(n.proxy.ways.inputs(n.proxy).plan(&n.proxy.tagging)); len(changed) != 0 {
+		t.Errorf("nobody talks to the NRF: %v", changed)
+	}
+	n.register(2, "UDM")
+	if changed := n.proxy.ways.set(n.proxy.ways.inputs(n.proxy).plan(&n.proxy.tagging)); len(changed) != 1 {
+		t.Errorf("a function has registered: %v", changed)
+	}
+	few := len(n.proxy.ways.want(1))
+	if _, _, err := n.do(3, "GET", discoverUDM, ""); err != nil {
+		t.Fatal(err)
+	}
+	if changed := n.proxy.ways.set(n.proxy.ways.inputs(n.proxy).plan(&n.proxy.tagging)); len(changed) != 1 || len(n.proxy.ways.want(1)) != 2*few {
+		t.Errorf("somebody has asked: %v, %d entries and then %d", changed, few, len(n.proxy.ways.want(1)))
+	}
+	if changed := n.proxy.ways.set(n.proxy.ways.inputs(n.proxy).plan(&n.proxy.tagging)); len(changed) != 0 {
+		t.Errorf("nothing has changed: %v", changed)
+	}
+	if req := n.proxy.ways.standing(n.proxy.wire, &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254}); len(req.GetFlows()) <= 2*few {
+		t.Errorf("declared are %d", len(req.GetFlows()))
+	}
+}

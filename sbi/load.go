@@ -1,0 +1,113 @@
+package sbi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Headers by which producers tell of their load (TS 29.500, 6.3 and 6.4), as http.Header
+// has them.
+const (
+	LoadHeader     = "3gpp-Sbi-Lci"
+	OverloadHeader = "3gpp-Sbi-Oci"
+)
+
+// A LoadReport is what a producer tells of its load, or of its overload.
+type LoadReport struct {
+	Overload bool // of 3gpp-Sbi-Oci
+	Percent  int  // the load or, of an overload, the share of requests that is to go elsewhere
+	At       time.Time
+	Validity time.Duration // of an overload
+	Instance string        // whom it is of: an instance,
+	Service  string        // or a service instance of it
+	Part     bool          // it is of some slices or networks only
+	Other    bool          // it is of a set, a callback, an SCP or a SEPP
+}
+
+// mostReports is how many reports of a header are read.
+const mostReports = 16
+
+// ParseLoad reads the headers 3gpp-Sbi-Lci and 3gpp-Sbi-Oci of an answer, and counts
+// those of their values that are malformed.
+func ParseLoad(h http.Header) (list []LoadReport, malformed int) {
+	for _, name := range []string{LoadHeader, OverloadHeader} {
+		n := 0
+		for _, line := range h[name] {
+			for _, text := range split(line, ',') {
+				if n++; n > mostReports || len(text) > mostText {
+					malformed++
+					continue
+				}
+				if r, ok := parseReport(text, name == OverloadHeader); ok {
+					list = append(list, r)
+				} else {
+					malformed++
+				}
+			}
+		}
+	}
+	return list, malformed
+}
+
+// parseReport reads one value of a header. Parameters that it does not know are passed
+// over.
+func parseReport(text string, overload bool) (r LoadReport, ok bool) {
+	r = LoadReport{Overload: overload, Percent: -1}
+	seen := map[string]bool{}
+	for _, item := range split(text, ';') {
+		name, value, is := strings.Cut(item, ":")
+		name, value = strings.ToLower(strings.TrimSpace(name)), strings.Trim(strings.TrimSpace(value), `"`)
+		if !is || seen[name] {
+			return r, false
+		}
+		seen[name] = true
+		var err error
+		switch name {
+		case "timestamp":
+			if r.At, err = http.ParseTime(value); err != nil {
+				r.At, err = time.Parse(time.RFC3339, value)
+			}
+		case "load-metric", "overload-reduction-metric":
+			if r.Percent, err = strconv.Atoi(strings.TrimSuffix(value, "%")); r.Percent < 0 || r.Percent > 100 || (name == "load-metric") == overload {
+				return r, false
+			}
+		case "period-of-validity":
+			var n uint64
+			n, err = strconv.ParseUint(strings.TrimSuffix(value, "s"), 10, 16)
+			r.Validity = time.Duration(n) * time.Second
+		case "nf-instance", "nf-inst":
+			if r.Instance = strings.ToLower(value); !ValidInstanceID(value) {
+				return r, false
+			}
+		case "nf-service-instance":
+			r.Service = value
+		case "s-nssai", "dnn":
+			r.Part = true
+		case "nf-set", "nf-service-set", "callback-uri", "scp-fqdn", "sepp-fqdn", "service-name":
+			r.Other = true
+		}
+		if err != nil {
+			return r, false
+		}
+	}
+	whole := seen["timestamp"] && r.Percent >= 0 && (r.Instance != "" || r.Service != "" || r.Other)
+	return r, whole && (!overload || r.Validity > 0)
+}
+
+// split cuts a text at a separator that is not in quotation marks.
+func split(text string, at rune) (list []string) {
+	quoted := false
+	for item := range strings.FieldsFuncSeq(text, func(c rune) bool {
+		if c == '"' {
+			quoted = !quoted
+		}
+		return c == at && !quoted
+	}) {
+		if item = strings.TrimSpace(item); item != "" {
+			list = append(list, item)
+		}
+	}
+	return list
+}

@@ -133,14 +133,17 @@ type ScpProducer struct {
 	// up, draining (by an operator, overload, or its status), late (no heartbeat), down (its
 	// health), away (its host is not known).
 	State string `protobuf:"bytes,8,opt,name=state,proto3" json:"state,omitempty"`
-	// Why it is not up.
+	// Why it is not up, or gets fewer requests than its share.
 	Reason string `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The names of its services.
 	Services []string `protobuf:"bytes,10,rep,name=services,proto3" json:"services,omitempty"`
 	// Which NF types may use it; empty is all.
 	Allowed []string `protobuf:"bytes,11,rep,name=allowed,proto3" json:"allowed,omitempty"`
 	// The host that registered it.
-	RegisteredBy  string `protobuf:"bytes,12,opt,name=registered_by,json=registeredBy,proto3" json:"registered_by,omitempty"`
+	RegisteredBy string `protobuf:"bytes,12,opt,name=registered_by,json=registeredBy,proto3" json:"registered_by,omitempty"`
+	// How many of 100 new requests and consumers go elsewhere, for it is overloaded by its own
+	// account (3gpp-Sbi-Oci) or by what is seen of it; reason says why.
+	Reduction     uint32 `protobuf:"varint,13,opt,name=reduction,proto3" json:"reduction,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -257,6 +260,13 @@ func (x *ScpProducer) GetRegisteredBy() string {
 		return x.RegisteredBy
 	}
 	return ""
+}
+
+func (x *ScpProducer) GetReduction() uint32 {
+	if x != nil {
+		return x.Reduction
+	}
+	return 0
 }
 
 // What consumers reach the producers of a type by.
@@ -794,7 +804,16 @@ type ScpPolicy struct {
 	IdleTimeout uint32 `protobuf:"varint,5,opt,name=idle_timeout,json=idleTimeout,proto3" json:"idle_timeout,omitempty"`
 	// The load, 1 to 100, of all producers from which on new connections are refused with 503;
 	// 0 is scp.overload.
-	Overload      uint32 `protobuf:"varint,6,opt,name=overload,proto3" json:"overload,omitempty"`
+	Overload uint32 `protobuf:"varint,6,opt,name=overload,proto3" json:"overload,omitempty"`
+	// The share, 1 to 100 percent, of a producer's answers to requests that the front passes on
+	// which say that it is overloaded (429, 503, 307, 308) or are later than allowed, from which
+	// on it gets fewer new requests and consumers; 0 is scp.errors.
+	Errors uint32 `protobuf:"varint,7,opt,name=errors,proto3" json:"errors,omitempty"`
+	// The mean time for such an answer, in milliseconds, from which on it gets fewer; 0 is never.
+	ResponseMs uint32 `protobuf:"varint,8,opt,name=response_ms,json=responseMs,proto3" json:"response_ms,omitempty"`
+	// The packets a second, of both directions, that switches count of a producer's pairs, from
+	// which on it gets fewer; 0 is never.
+	Rate          uint32 `protobuf:"varint,9,opt,name=rate,proto3" json:"rate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -867,6 +886,27 @@ func (x *ScpPolicy) GetIdleTimeout() uint32 {
 func (x *ScpPolicy) GetOverload() uint32 {
 	if x != nil {
 		return x.Overload
+	}
+	return 0
+}
+
+func (x *ScpPolicy) GetErrors() uint32 {
+	if x != nil {
+		return x.Errors
+	}
+	return 0
+}
+
+func (x *ScpPolicy) GetResponseMs() uint32 {
+	if x != nil {
+		return x.ResponseMs
+	}
+	return 0
+}
+
+func (x *ScpPolicy) GetRate() uint32 {
+	if x != nil {
+		return x.Rate
 	}
 	return 0
 }
@@ -1204,7 +1244,7 @@ const file_scp_proto_rawDesc = "" +
 	"\x05state\x18\x03 \x01(\tR\x05state\x12\x1a\n" +
 	"\bbalanced\x18\x04 \x01(\bR\bbalanced\x12\x17\n" +
 	"\awhy_not\x18\x05 \x01(\tR\x06whyNot\x12\x10\n" +
-	"\x03age\x18\x06 \x01(\rR\x03age:T\x8a\xe1\x18P\"\x04TYPE\"\bINSTANCE\"\x05STATE\"\x17BALANCED={balanced|yes}\"\vAGE={age} s\"\x11WHY NOT={why_not}\"\xa3\x03\n" +
+	"\x03age\x18\x06 \x01(\rR\x03age:T\x8a\xe1\x18P\"\x04TYPE\"\bINSTANCE\"\x05STATE\"\x17BALANCED={balanced|yes}\"\vAGE={age} s\"\x11WHY NOT={why_not}\"\xc1\x03\n" +
 	"\vScpProducer\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x1a\n" +
 	"\binstance\x18\x02 \x01(\tR\binstance\x12\x18\n" +
@@ -1218,7 +1258,8 @@ const file_scp_proto_rawDesc = "" +
 	"\bservices\x18\n" +
 	" \x03(\tR\bservices\x12\x18\n" +
 	"\aallowed\x18\v \x03(\tR\aallowed\x12#\n" +
-	"\rregistered_by\x18\f \x01(\tR\fregisteredBy:S\x8a\xe1\x18O\"\x04TYPE\"\bINSTANCE\"\aADDRESS\"\bPRIORITY\"\bCAPACITY\"\x04LOAD\"\vCONNECTIONS\"\x05STATE\"\x06REASON\"\x85\x03\n" +
+	"\rregistered_by\x18\f \x01(\tR\fregisteredBy\x12\x1c\n" +
+	"\treduction\x18\r \x01(\rR\treduction:S\x8a\xe1\x18O\"\x04TYPE\"\bINSTANCE\"\aADDRESS\"\bPRIORITY\"\bCAPACITY\"\x04LOAD\"\vCONNECTIONS\"\x05STATE\"\x06REASON\"\x85\x03\n" +
 	"\vScpEndpoint\x12\x10\n" +
 	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x1a\n" +
@@ -1262,7 +1303,7 @@ const file_scp_proto_rawDesc = "" +
 	"*how many to show; 0 is 1000, at most 10000R\x05limit\"T\n" +
 	"\x14ListScpPairsResponse\x12&\n" +
 	"\x05pairs\x18\x01 \x03(\v2\x10.weft.v1.ScpPairR\x05pairs\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\xff\x05\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\x8b\t\n" +
 	"\tScpPolicy\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\xcd\x01\n" +
 	"\talgorithm\x18\x02 \x01(\tB\xae\x01\x92\xe1\x18\xa9\x01\n" +
@@ -1274,7 +1315,14 @@ const file_scp_proto_rawDesc = "" +
 	"\fidle_timeout\x18\x05 \x01(\rBI\x92\xe1\x18E\n" +
 	"Cseconds without packets after which it is idle; 0 is the balancer'sR\vidleTimeout\x12\x81\x01\n" +
 	"\boverload\x18\x06 \x01(\rBe\x92\xe1\x18a\n" +
-	"_load of all producers, in percent, from which on new connections are refused; 0 is scp.overloadR\boverload:9\x8a\xe1\x185\"\x04TYPE\"\tALGORITHM\"\x03PER\"\x05AGAIN\"\fIDLE TIMEOUT\"\bOVERLOAD\"A\n" +
+	"_load of all producers, in percent, from which on new connections are refused; 0 is scp.overloadR\boverload\x12\x8c\x01\n" +
+	"\x06errors\x18\a \x01(\rBt\x92\xe1\x18p\n" +
+	"nshare of 429, 503, redirections and time-outs, in percent, from which on a producer gets less; 0 is scp.errorsR\x06errors\x12x\n" +
+	"\vresponse_ms\x18\b \x01(\rBW\x92\xe1\x18S\n" +
+	"Qmean response time in milliseconds from which on a producer gets less; 0 is neverR\n" +
+	"responseMs\x12f\n" +
+	"\x04rate\x18\t \x01(\rBR\x92\xe1\x18N\n" +
+	"Lpackets a second of its pairs from which on a producer gets less; 0 is neverR\x04rate:T\x8a\xe1\x18P\"\x04TYPE\"\tALGORITHM\"\x03PER\"\x05AGAIN\"\fIDLE TIMEOUT\"\bOVERLOAD\"\x06ERRORS\"\vRESPONSE MS\"\x04RATE\"A\n" +
 	"\x13SetScpPolicyRequest\x12*\n" +
 	"\x06policy\x18\x01 \x01(\v2\x12.weft.v1.ScpPolicyR\x06policy\",\n" +
 	"\x16DeleteScpPolicyRequest\x12\x12\n" +

@@ -23,6 +23,10 @@ type candidate struct {
 	tier    uint32
 	weight  int
 	load    int // percent
+
+	capacity int
+	spared   bool // this request goes elsewhere, if it can
+	shed     bool // it is spared because it asks for that
 }
 
 // consumer is the sender of requests, as far as choosing depends on it.
@@ -92,9 +96,11 @@ func (c *chooser) order(list []candidate, policy *api.ScpPolicy, who consumer, n
 		}
 		return 0
 	}
-	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Or(rests(a)-rests(b), cmp.Compare(a.tier, b.tier)) })
+	slices.SortStableFunc(list, func(a, b candidate) int {
+		return cmp.Or(rests(a)-rests(b), ones(a.spared)-ones(b.spared), cmp.Compare(a.tier, b.tier))
+	})
 	best := 1
-	for best < len(list) && rests(list[best]) == rests(list[0]) && list[best].tier == list[0].tier {
+	for best < len(list) && rests(list[best]) == rests(list[0]) && list[best].spared == list[0].spared && list[best].tier == list[0].tier {
 		best++
 	}
 	first := -1
@@ -114,6 +120,13 @@ func (c *chooser) order(list []candidate, policy *api.ScpPolicy, who consumer, n
 	x := list[first]
 	list = slices.Insert(slices.Delete(list, first, first+1), 0, x)
 	return list[:min(len(list), mostTries)]
+}
+
+func ones(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // at returns the work of an end point. It is called with mu held.

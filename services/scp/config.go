@@ -64,6 +64,10 @@ type Config struct {
 	// Overload is the load, in percent, of all producers of a type from which on
 	// new connections are refused, until it is a tenth less; 0 is never.
 	Overload int `yaml:"overload"`
+	// Errors is the share, in percent, of a producer's answers to requests that the
+	// front passes on which say that it is overloaded, or are late, from which on it gets
+	// fewer new requests and consumers; 0 is never.
+	Errors int `yaml:"errors"`
 	// Margin is how long a heartbeat may be late before its instance gets no new
 	// connections.
 	Margin time.Duration `yaml:"margin"`
@@ -82,7 +86,7 @@ type Config struct {
 // DefaultConfig returns the defaults.
 func DefaultConfig() *Config {
 	return &Config{
-		Notifications: true, Overload: 90, Margin: 5 * time.Second, Validity: time.Minute, NRFTimeout: 2 * time.Second,
+		Notifications: true, Overload: 90, Errors: 20, Margin: 5 * time.Second, Validity: time.Minute, NRFTimeout: 2 * time.Second,
 		Instances: 10_000, Endpoints: 256, Connections: 4096, PacketRate: 20_000,
 	}
 }
@@ -119,6 +123,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("vlan: %d: want 0 (untagged) to 4094", c.VLAN)
 	case c.Overload < 0 || c.Overload > 100:
 		return fmt.Errorf("overload: %d: want 1 to 100 percent, or 0", c.Overload)
+	case c.Errors < 0 || c.Errors > 100:
+		return fmt.Errorf("errors: %d: want 1 to 100 percent, or 0", c.Errors)
 	}
 	if err := c.validateAddress(nrf, listen); err != nil {
 		return err

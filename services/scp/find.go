@@ -171,7 +171,7 @@ func candidates(p *proxy, all []*producer, q *sbi.Query, service string, now int
 			one.NFServices, one.NFServiceList = []sbi.NFService{s}, nil
 			for _, at := range one.Resolved(names).EndPoints() {
 				if dialable(p.cfg.Load(), at.Addr) {
-					list = append(list, candidate{strings.ToLower(x.NFInstanceID), s.ServiceInstanceID, at, tier(at.Priority, near), int(weight(at.Capacity, at.Load)), at.Load})
+					list = append(list, candidate{strings.ToLower(x.NFInstanceID), s.ServiceInstanceID, at, tier(at.Priority, near), int(weight(at.Capacity, at.Load)), at.Load, at.Capacity, false, false})
 				}
 			}
 		}

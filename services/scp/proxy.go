@@ -35,6 +35,7 @@ type proxy struct {
 	net    atomic.Pointer[nib.Snapshot]
 	wire   *wire // nil: the front has a host, or there is none
 	ways   *ways
+	strain *strain
 
 	tagging flow.Tagging  // of virtual networks
 	reached object.Limits // of the configuration
@@ -62,7 +63,7 @@ func newProxy(cfg *Config, policies object.Bucket, log *slog.Logger) *proxy {
 	p := &proxy{
 		log: log, out: make(chan struct{}, 1), hosts: object.NewHosts(), registry: newRegistry(), names: cfg.names(),
 		endpoints: map[string]*endpoint{}, apart: apart{}, refused: refusals{},
-		direct: newDirect(), ways: newWays(), searches: searches{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
+		direct: newDirect(), ways: newWays(), strain: newStrain(), searches: searches{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
 	}
 	p.begun = sync.OnceFunc(func() { close(p.ready) })
 	p.cfg.Store(cfg)
@@ -347,7 +348,8 @@ var (
 
 // readPolicy completes a policy, or says what is wrong.
 func readPolicy(m *api.ScpPolicy) (*api.ScpPolicy, error) {
-	m = &api.ScpPolicy{Type: strings.ToUpper(m.GetType()), Algorithm: m.GetAlgorithm(), Per: m.GetPer(), Again: m.GetAgain(), IdleTimeout: m.GetIdleTimeout(), Overload: m.GetOverload()}
+	m = &api.ScpPolicy{Type: strings.ToUpper(m.GetType()), Algorithm: m.GetAlgorithm(), Per: m.GetPer(), Again: m.GetAgain(), IdleTimeout: m.GetIdleTimeout(), Overload: m.GetOverload(),
+		Errors: m.GetErrors(), ResponseMs: m.GetResponseMs(), Rate: m.GetRate()}
 	fail := func(format string, args ...any) (*api.ScpPolicy, error) {
 		return nil, api.Errorf(codes.InvalidArgument, "policy of %s: "+format, append([]any{m.Type}, args...)...)
 	}
@@ -371,6 +373,12 @@ func readPolicy(m *api.ScpPolicy) (*api.ScpPolicy, error) {
 		return fail("idle_timeout %d: want at most 32000 seconds", m.IdleTimeout)
 	case m.Overload > 100:
 		return fail("overload %d: want 1 to 100 percent, or 0 for scp.overload", m.Overload)
+	case m.Errors > 100:
+		return fail("errors %d: want 1 to 100 percent, or 0 for scp.errors", m.Errors)
+	case m.ResponseMs > 60_000:
+		return fail("response_ms %d: want at most 60000", m.ResponseMs)
+	case m.Rate > 100_000_000:
+		return fail("rate %d: want at most 100000000 packets a second", m.Rate)
 	}
 	return m, nil
 }

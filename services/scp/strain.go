@@ -1,0 +1,255 @@
+package scp
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weft-sdn/weft/sbi"
+)
+
+// strain is what is known of the load of producers besides what they register: what they
+// say in their answers (TS 29.500, 6.3 and 6.4), and what is seen of them by the front, which
+// passes requests on to them, and by the switches, which count their packets.
+type strain struct {
+	mu   sync.Mutex // guards the following
+	said map[saidKey]*said
+	seen map[netip.AddrPort]*seen
+}
+
+// saidKey is an instance, or a service instance of it.
+type saidKey struct{ instance, service string }
+
+// said is the last reports of an instance.
+type said struct {
+	load, reduction     int // percent
+	loadAt, reductionAt time.Time
+	loadEnd             int64
+	reductionEnd        int64
+}
+
+// seen is what was seen of an end point since it was last judged, and how it was.
+type seen struct {
+	began     int64
+	answers   int
+	congested int // of these, or late
+	took      time.Duration
+	rate      float64 // packets a second; 0 if it is not watched
+	reduction int
+	why       string
+}
+
+// Bounds of what is known, and for how long it counts.
+const (
+	mostStrain  = 20_000
+	loadLife    = int64(2 * time.Minute) // of a load that is not renewed
+	longestLess = time.Hour              // for which a producer may ask for less at once
+	clockOff    = time.Minute            // how far ahead a producer's clock counts
+	lateAnswer  = time.Second            // what takes less is the consumer's impatience
+	fewAnswers  = 5                      // are not judged
+	judgeRest   = int64(time.Second)     // between two judgements
+	judgeLonger = int64(5 * time.Second) // if there are few answers, which are forgotten then
+	moreRelief  = 30                     // percent, for each judgement that it is overloaded
+	lessRelief  = 10                     // for each that it is not
+	mostRelief  = 90                     // so that it is seen when it recovers
+)
+
+func newStrain() *strain {
+	return &strain{said: map[saidKey]*said{}, seen: map[netip.AddrPort]*seen{}}
+}
+
+// relief is what follows from the strain of an end point.
+type relief struct {
+	load      int // percent; -1: what is registered counts
+	reduction int // percent of what is new that goes elsewhere
+	asked     bool
+	why       string
+}
+
+// of returns the relief of an end point of a service of an instance. Of reductions the
+// larger counts.
+func (s *strain) of(instance, service string, at netip.AddrPort, now int64) (r relief) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r.load = -1
+	for _, k := range []saidKey{{instance, ""}, {instance, service}} {
+		x := s.said[k]
+		if x == nil {
+			continue
+		}
+		if now < x.loadEnd {
+			r.load = x.load
+		}
+		if now < x.reductionEnd && x.reduction > r.reduction {
+			r.reduction, r.asked = x.reduction, true
+			r.why = fmt.Sprintf("it asks for that, for %v more", time.Duration(x.reductionEnd-now).Round(time.Second))
+		}
+	}
+	if x := s.seen[at]; x != nil && x.reduction > r.reduction {
+		r.reduction, r.asked, r.why = x.reduction, false, x.why
+	}
+	return r
+}
+
+// relieve returns candidates with the loads that they have said, and draws for which of
+// them this request is one of those that go elsewhere.
+func (s *strain) relieve(list []candidate, now int64) []candidate {
+	list = slices.Clone(list)
+	for i := range list {
+		x := &list[i]
+		r := s.of(x.id, x.service, x.at.Addr, now)
+		if r.load >= 0 {
+			x.load, x.weight = r.load, int(weight(x.capacity, r.load))
+		}
+		x.spared = r.reduction > 0 && rand.IntN(100) < r.reduction
+		x.shed = x.spared && r.asked
+	}
+	return list
+}
+
+// congested reports whether a status says that a producer is overloaded.
+func congested(status int) bool {
+	switch status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// observe notes the answer of an end point to a request.
+func (s *strain) observe(at netip.AddrPort, congested bool, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.at(at); x != nil {
+		x.answers, x.congested, x.took = x.answers+1, x.congested+ones(congested), x.took+took
+	}
+}
+
+// at returns what is seen of an end point, nil if there is no room. It is called with mu
+// held.
+func (s *strain) at(at netip.AddrPort) *seen {
+	x := s.seen[at]
+	if x == nil && len(s.seen) < mostStrain {
+		x = &seen{}
+		s.seen[at] = x
+	}
+	return x
+}
+
+// limits are those of a policy; 0 is none.
+type limits struct {
+	errors   int // percent
+	response time.Duration
+	rate     float64
+}
+
+// judge judges all end points by the limits of their types.
+func (s *strain) judge(now int64, limitsOf func(netip.AddrPort) limits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at, x := range s.seen {
+		if x.began == 0 {
+			x.began = now
+		}
+		if rest := now - x.began; rest < judgeRest || x.answers < fewAnswers && rest < judgeLonger && x.rate == 0 {
+			continue
+		}
+		x.judge(limitsOf(at))
+		x.began, x.answers, x.congested, x.took = now, 0, 0, 0
+		if x.reduction == 0 && x.rate == 0 {
+			delete(s.seen, at)
+		}
+	}
+}
+
+// judge sets the reduction by what was seen: it grows by steps while a limit is reached,
+// and shrinks by smaller ones when all is clearly below, so that it does not swing.
+func (x *seen) judge(l limits) {
+	share, mean := 0, time.Duration(0)
+	if x.answers >= fewAnswers {
+		share, mean = 100*x.congested/x.answers, x.took/time.Duration(x.answers)
+	}
+	why := ""
+	switch {
+	case l.errors > 0 && share >= l.errors:
+		why = fmt.Sprintf("%d of its last %d answers were 429, 503, redirections or too late", x.congested, x.answers)
+	case l.response > 0 && mean >= l.response:
+		why = fmt.Sprintf("its last %d answers took %v on average", x.answers, mean.Round(time.Millisecond))
+	case l.rate > 0 && x.rate >= l.rate:
+		why = fmt.Sprintf("its pairs have %.0f packets a second", x.rate)
+	}
+	switch {
+	case why != "":
+		x.reduction, x.why = min(x.reduction+moreRelief, mostRelief), why
+	case 2*share < max(l.errors, 1) && (l.response == 0 || 10*mean < 8*l.response) && (l.rate == 0 || 10*x.rate < 9*l.rate):
+		x.reduction = max(0, x.reduction-lessRelief)
+	}
+}
+
+// setRates takes the packets a second of end points; those that are missing are watched no
+// more.
+func (s *strain) setRates(rates map[netip.AddrPort]float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at, x := range s.seen {
+		if _, is := rates[at]; !is {
+			x.rate = 0
+		}
+	}
+	for at, rate := range rates {
+		if x := s.at(at); x != nil {
+			x.rate = rate
+		}
+	}
+}
+
+// relieved returns how many end points get fewer requests.
+func (s *strain) relieved(now int64) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, x := range s.seen {
+		n += ones(x.reduction > 0)
+	}
+	for _, x := range s.said {
+		n += ones(now < x.reductionEnd && x.reduction > 0)
+	}
+	return n
+}
+
+// take takes a report of an instance. It reports whether it is newer than the last.
+func (s *strain) take(k saidKey, r sbi.LoadReport, now int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.said[k]
+	if x == nil {
+		if len(s.said) >= mostStrain {
+			for old, x := range s.said {
+				if now >= x.loadEnd && now >= x.reductionEnd {
+					delete(s.said, old)
+				}
+			}
+			if len(s.said) >= mostStrain {
+				return false
+			}
+		}
+		x = &said{}
+		s.said[k] = x
+	}
+	at := r.At
+	if limit := time.Now().Add(clockOff); at.After(limit) {
+		at = limit
+	}
+	switch {
+	case r.Overload && at.After(x.reductionAt):
+		x.reduction, x.reductionAt, x.reductionEnd = r.Percent, at, now+int64(min(r.Validity, longestLess))
+	case !r.Overload && at.After(x.loadAt):
+		x.load, x.loadAt, x.loadEnd = r.Percent, at, now+loadLife
+	default:
+		return false
+	}
+	return true
+}

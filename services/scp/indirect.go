@@ -113,7 +113,7 @@ func (r *relay) route(ctx context.Context, req *http.Request, who consumer, clie
 	if err != nil && len(e.tries) == 0 {
 		return nil, err
 	}
-	policy := r.policy(q.TargetNFType)
+	policy, list := r.policy(q.TargetNFType), r.front.proxy.strain.relieve(list, now)
 	if err := r.overloaded(list, policy); err != nil && len(e.tries) == 0 {
 		return nil, err
 	}
@@ -179,10 +179,12 @@ func (r *relay) policy(of sbi.NFType) *api.ScpPolicy {
 	return p.policyOf(of)
 }
 
-// overloaded returns the 503 if all candidates have reached the load of a policy.
+// overloaded returns the 503 if all candidates have reached the load of a policy, or have
+// asked for fewer requests, of which this is one.
 func (r *relay) overloaded(list []candidate, policy *api.ScpPolicy) error {
 	limit := r.front.proxy.overloadOf(policy)
-	if limit == 0 || len(list) == 0 || slices.ContainsFunc(list, func(x candidate) bool { return x.load < limit }) {
+	loaded := func(x candidate) bool { return limit != 0 && x.load >= limit }
+	if len(list) == 0 || slices.ContainsFunc(list, func(x candidate) bool { return !loaded(x) && !x.shed }) {
 		return nil
 	}
 	r.front.proxy.count.shed.Add(1)

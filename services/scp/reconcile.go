@@ -100,6 +100,7 @@ func (r *reconciler) adopt(ctx context.Context) bool {
 
 // apply makes what differs.
 func (r *reconciler) apply(ctx context.Context) {
+	r.proxy.strain.judgeBy(r.proxy, r.now())
 	want := r.proxy.want(r.now())
 	r.proxy.shelved(ctx)
 	r.mu.Lock()

@@ -167,11 +167,15 @@ func (r *relay) RoundTrip(req *http.Request) (*http.Response, error) {
 		if resp, err = r.client.RoundTrip(out); err == nil {
 			e.used, e.identify = x, !e.named || i > 0
 			took := time.Since(start)
+			r.front.proxy.strain.observe(x.at.Addr, congested(resp.StatusCode), took)
 			resp.Body = &relayedBody{ReadCloser: resp.Body, left: mostRelayed, ended: func() { ended(took) }}
 			return resp, nil
 		}
-		ended(time.Since(start))
-		if req.Context().Err() != nil {
+		took := time.Since(start)
+		if ended(took); req.Context().Err() != nil {
+			if errors.Is(req.Context().Err(), context.DeadlineExceeded) && took >= lateAnswer {
+				r.front.proxy.strain.observe(x.at.Addr, true, took)
+			}
 			break
 		}
 		r.chooser.rest(x.at.Addr, r.front.now())
@@ -218,6 +222,7 @@ func (r *relay) answered(resp *http.Response) error {
 	if e.used.id == "" {
 		return nil
 	}
+	r.front.proxy.strain.heed(&r.front.proxy.count, e.used, resp.Header, r.front.now())
 	if e.of != "" {
 		r.chooser.bind(e.who, e.of, e.used.id, resp.Header[sbi.BindingHeader] != nil, r.front.now())
 	}

@@ -2,6 +2,7 @@ package scp
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -58,6 +59,13 @@ func (r *report) producer(x *producer) *api.ScpProducer {
 		m.Connections = max(m.Connections, r.connections[placeOf(e)])
 	}
 	m.State, m.Reason = r.state(x)
+	for _, e := range x.points {
+		if is := r.proxy.strain.of(x.id(), "", e.Addr, r.now); uint32(is.reduction) > m.Reduction {
+			if m.Reduction = uint32(is.reduction); m.State == "up" {
+				m.Reason = fmt.Sprintf("%d of 100 new requests go elsewhere: %s", is.reduction, is.why)
+			}
+		}
+	}
 	return m
 }
 

@@ -41,7 +41,7 @@ func Spec() weft.Spec {
 		Class:      weft.Latency,
 		Scale:      weft.PerPartition,
 		Config:     DefaultConfig(),
-		Live:       []string{"vips", "strict", "registrars", "notifications", "overload", "margin", "validity", "nrf_timeout", "instances", "endpoints"},
+		Live:       []string{"vips", "strict", "registrars", "notifications", "overload", "errors", "margin", "validity", "nrf_timeout", "instances", "endpoints"},
 		Run:        run,
 	}
 }
@@ -118,6 +118,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	if p.wire != nil {
 		work.Go(func() { p.wire.run(last) })
 	}
+	work.Go(func() { p.strain.watchRates(ctx, p, b) })
 	<-ctx.Done()
 	return nil
 }
@@ -296,6 +297,7 @@ func gauges(env *weft.Env, p *proxy) {
 		}
 		return n
 	}))
+	env.Metric.Gauge("producers_relieved", "End points of producers that get fewer new requests, for they are overloaded.", func() float64 { return float64(p.strain.relieved(now())) })
 	env.Metric.Gauge("endpoints", "Common addresses of producers.", read(func() int { return len(p.endpoints) }))
 	env.Metric.Gauge("intercepting", "Whether the front listens.", read(func() int {
 		if p.serving {

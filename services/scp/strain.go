@@ -1,6 +1,7 @@
 package scp
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -252,4 +253,48 @@ func (s *strain) take(k saidKey, r sbi.LoadReport, now int64) bool {
 		return false
 	}
 	return true
+}
+
+// heed takes what a producer says of its load in an answer: of itself only.
+func (s *strain) heed(count *counts, from candidate, h http.Header, now int64) {
+	if h[sbi.LoadHeader] == nil && h[sbi.OverloadHeader] == nil {
+		return
+	}
+	list, malformed := sbi.ParseLoad(h)
+	count.loadsMalformed.Add(float64(malformed))
+	for _, r := range list {
+		own := cmp.Or(r.Instance, from.id) == from.id && (r.Service == "" || r.Service == from.service)
+		if own && !r.Part && !r.Other && s.take(saidKey{from.id, r.Service}, r, now) {
+			count.loads.Add(1)
+		} else {
+			count.loadsUnused.Add(1)
+		}
+	}
+}
+
+// judgeBy judges what is seen of producers by the policies of a proxy.
+func (s *strain) judgeBy(p *proxy, now int64) {
+	index := p.index.Load()
+	types := map[sbi.NFType]limits{}
+	s.judge(now, func(at netip.AddrPort) limits {
+		list := index.doors[at]
+		if len(list) == 0 {
+			return limits{}
+		}
+		of := list[0].profile.NFType
+		l, known := types[of]
+		if !known {
+			l = limitsOf(p, of)
+			types[of] = l
+		}
+		return l
+	})
+}
+
+// limitsOf returns the limits of a type's policy.
+func limitsOf(p *proxy, of sbi.NFType) limits {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.policyOf(of)
+	return limits{cmp.Or(int(m.GetErrors()), p.cfg.Load().Errors), time.Duration(m.GetResponseMs()) * time.Millisecond, float64(m.GetRate())}
 }

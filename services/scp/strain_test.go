@@ -1,10 +1,16 @@
 package scp
 
 import (
+	"fmt"
+	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/sbi"
 )
 
 // TestStrainJudged: an end point that reaches a limit gets less by steps, up to a share by
@@ -47,4 +53,120 @@ func TestStrainJudged(t *testing.T) {
 	}
 	l = limits{}
 	sees("without limits", 10, 10, time.Minute, 0, "")
+}
+
+// report is a header's value, some seconds after the test began.
+func loadReport(of int, kind string, percent, after, validity int) string {
+	at := time.Now().Add(time.Duration(after-100) * time.Second).UTC().Format(http.TimeFormat)
+	if kind == sbi.LoadHeader {
+		return fmt.Sprintf(`Timestamp: "%s"; Load-Metric: %d%%; NF-Instance: %s`, at, percent, id(of))
+	}
+	return fmt.Sprintf(`Timestamp: "%s"; Period-of-Validity: %ds; Overload-Reduction-Metric: %d%%; NF-Instance: %s`, at, validity, percent, id(of))
+}
+
+// TestStrainSaid: what producers say of themselves in answers is passed on as it is, and
+// counts until it ends, or newer is said: for requests, for end points, and in what is shown.
+func TestStrainSaid(t *testing.T) {
+	g := newRig(t)
+	say := func(x *function, header, value string) {
+		x.mu.Lock()
+		x.more = http.Header{header: {value}}
+		x.mu.Unlock()
+	}
+	none := func(p *sbi.NFProfile) { p.HeartBeatTimer = 0 }
+	one, two := g.function(5, sbi.UDM, none), g.function(6, sbi.UDM, none)
+	policy := &api.ScpPolicy{Type: "UDM", Algorithm: "weighted", Per: "connection", Again: "bound"}
+	if _, _, err := g.proxy.policies.Change(t.Context(), "UDM", func(*api.ScpPolicy) (*api.ScpPolicy, error) { return policy, nil }); err != nil {
+		t.Fatal(err)
+	}
+	g.discover(1, sbi.AMF, sbi.UDM, "")
+	vip := "scp-udm." + strconv.Itoa(int(one.at.Port()))
+	count := func() map[string]int {
+		got := map[string]int{}
+		for range 20 {
+			resp, body := g.do(1, "GET", "/nudm-main/v1/x", "", forUDM...)
+			got[strconv.Itoa(resp.StatusCode)+" "+strings.Fields(body)[0]]++
+		}
+		return got
+	}
+	is := func(when string, got map[string]int, want5, want6 int) {
+		t.Helper()
+		if got["200 5"] != want5 || got["200 6"] != want6 {
+			t.Errorf("%s: %v, want %d and %d", when, got, want5, want6)
+		}
+	}
+	is("at first", count(), 10, 10)
+	said := loadReport(5, sbi.OverloadHeader, 100, 0, 60)
+	say(one, sbi.OverloadHeader, said)
+	for {
+		if resp, body := g.do(1, "GET", "/nudm-main/v1/x", "", forUDM...); strings.HasPrefix(body, "5 ") {
+			if resp.Header.Get(sbi.OverloadHeader) != said {
+				t.Errorf("it arrives as %q", resp.Header)
+			}
+			break
+		}
+	}
+	is("all is to go elsewhere", count(), 0, 20)
+	g.vip(vip, func(v *api.Vip) bool { return len(v.Pool) == 1 || v.Pool[0].State != v.Pool[1].State })
+	for _, m := range g.proxy.get(&api.GetScpRequest{}, nil, g.now.Load()).Producers {
+		if less := m.Instance == id(5); less != (m.Reduction == 100) || less != strings.Contains(m.Reason, "100 of 100 new requests go elsewhere: it asks for that, for 1m0s more") {
+			t.Errorf("%v", m)
+		}
+	}
+	say(two, sbi.OverloadHeader, loadReport(5, sbi.OverloadHeader, 0, 10, 60)+", "+loadReport(6, sbi.OverloadHeader, 100, 10, 60))
+	g.do(1, "GET", "/nudm-main/v1/x", "", forUDM...)
+	resp, body := g.do(1, "GET", "/nudm-main/v1/x", "", forUDM...)
+	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(body, string(sbi.NFServiceCongestion)) {
+		t.Errorf("both have asked for less, and one cannot speak for the other: %s %s", resp.Status, body)
+	}
+	g.now.Add(int64(61 * time.Second))
+	say(one, sbi.OverloadHeader, said)
+	say(two, "X", "")
+	is("after its time, an old report does not count", count(), 10, 10)
+	say(one, sbi.LoadHeader, loadReport(5, sbi.LoadHeader, 50, 0, 0))
+	say(two, sbi.LoadHeader, "nonsense")
+	count()
+	if got := count(); got["200 5"] >= got["200 6"] || got["200 5"] == 0 {
+		t.Errorf("half loaded: %v", got)
+	}
+}
+
+// TestStrainSpares: what is seen of a producer has others used before it, and refuses
+// nothing where there is no other.
+func TestStrainSpares(t *testing.T) {
+	g := newRig(t)
+	one := g.function(5, sbi.UDM, func(p *sbi.NFProfile) { p.HeartBeatTimer = 0 })
+	strained := func() {
+		for range 3 {
+			for range fewAnswers {
+				g.proxy.strain.observe(one.at, congested(503), time.Millisecond)
+			}
+			g.now.Add(int64(time.Second))
+			g.proxy.strain.judgeBy(g.proxy, g.now.Load())
+			g.now.Add(int64(time.Second))
+			g.proxy.strain.judgeBy(g.proxy, g.now.Load())
+		}
+	}
+	strained()
+	if r := g.proxy.strain.of(id(5), "", one.at, g.now.Load()); r.reduction == 0 {
+		t.Fatalf("%+v", r)
+	}
+	for range 10 {
+		if resp, body := g.do(1, "GET", "/nudm-main/v1/x", "", forUDM...); resp.StatusCode != 200 {
+			t.Errorf("the only one: %s %s", resp.Status, body)
+		}
+	}
+}
+
+// TestPairRates: packets a second by member, also where entries have ended meanwhile.
+func TestPairRates(t *testing.T) {
+	pair := func(member string, packets uint64) *api.BalancedPair {
+		return &api.BalancedPair{Member: member, MemberPort: 80, Packets: packets}
+	}
+	was := packetsOf([]*api.BalancedPair{pair("10.0.0.5", 100), pair("10.0.0.5", 200), pair("10.0.0.6", 900), pair("nobody", 1)})
+	is := packetsOf([]*api.BalancedPair{pair("10.0.0.5", 1300), pair("10.0.0.6", 50)})
+	rates := ratesOf(was, is, 5*time.Second)
+	if len(rates) != 2 || rates[netip.MustParseAddrPort("10.0.0.5:80")] != 200 || rates[netip.MustParseAddrPort("10.0.0.6:80")] != 10 {
+		t.Errorf("%v", rates)
+	}
 }

@@ -152,7 +152,7 @@ func (p *proxy) judge(e *endpoint, members []member, now int64) {
 		if state, _ := m.serves(now, p.cfg.Load().Margin); state != "" {
 			continue
 		}
-		load := loadOf(m)
+		load := p.strain.loadOf(m, now)
 		sum, least, n = sum+load, min(least, load), n+1
 	}
 	was := e.overloaded
@@ -167,6 +167,14 @@ func (p *proxy) judge(e *endpoint, members []member, now int64) {
 	if e.overloaded != was {
 		p.log.Info("overload", "type", e.Group.Type, "overloaded", e.overloaded, "least", least)
 	}
+}
+
+// loadOf returns the load of a member: what it last said in an answer, or registered.
+func (s *strain) loadOf(m member, now int64) int {
+	if is := s.of(m.id(), "", m.first().Addr, now); is.load >= 0 {
+		return is.load
+	}
+	return loadOf(m)
 }
 
 func loadOf(m member) int {
@@ -207,7 +215,18 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 			if state != "" || e.overloaded {
 				pm.State = "draining"
 			}
-			share := poolMember{pm, float64(weight(x.Capacity, x.Load)) / float64(sharing(points, x))}
+			is := p.strain.of(m.id(), "", x.Addr, now)
+			load := x.Load
+			if is.load >= 0 {
+				load = is.load
+			}
+			if is.reduction == 100 {
+				pm.State = "draining"
+			}
+			share := poolMember{pm, float64(weight(x.Capacity, load)) / float64(sharing(points, x))}
+			if is.reduction > 0 {
+				share.share *= float64(100-is.reduction) / 100
+			}
 			if was, twice := there[x.Addr]; !twice {
 				there[x.Addr] = len(pool)
 				pool = append(pool, share)

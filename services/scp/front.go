@@ -170,6 +170,7 @@ func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.A
 		sbi.WriteProblem(w, err)
 		return
 	}
+	f.proxy.traffic.discovered(q, f.proxy.index.Load().types)
 	if malformed != nil || narrow(values, q) != "" {
 		f.proxy.count.passed.Add(1)
 		f.toNRF(w, r)

@@ -3,6 +3,15 @@ package scp
 // Counter is a metric that only grows.
 type Counter interface{ Add(float64) }
 
+// unread is a metric that nobody reads.
+type unread struct{}
+
+func (unread) Add(float64)     {}
+func (unread) Observe(float64) {}
+
+func noCounter(string, string, ...string) Counter               { return unread{} }
+func noHistogram(string, string, []float64, ...string) Observer { return unread{} }
+
 // counts are the service's metrics.
 type counts struct {
 	known, asked, stale, unchanged, failed       Counter // discoveries, by how they were answered

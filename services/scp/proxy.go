@@ -37,6 +37,8 @@ type proxy struct {
 	ways   *ways
 	strain *strain
 
+	traffic *traffic
+
 	tagging flow.Tagging  // of virtual networks
 	reached object.Limits // of the configuration
 
@@ -63,7 +65,7 @@ func newProxy(cfg *Config, policies object.Bucket, log *slog.Logger) *proxy {
 	p := &proxy{
 		log: log, out: make(chan struct{}, 1), hosts: object.NewHosts(), registry: newRegistry(), names: cfg.names(),
 		endpoints: map[string]*endpoint{}, apart: apart{}, refused: refusals{},
-		direct: newDirect(), ways: newWays(), strain: newStrain(), searches: searches{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
+		direct: newDirect(), ways: newWays(), strain: newStrain(), traffic: newTraffic(noCounter, noHistogram), searches: searches{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
 	}
 	p.begun = sync.OnceFunc(func() { close(p.ready) })
 	p.cfg.Store(cfg)

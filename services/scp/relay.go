@@ -44,7 +44,7 @@ type relay struct {
 type indirectRequest struct {
 	tries    []candidate
 	named    bool // the client has named the producer
-	of       sbi.NFType
+	from, of sbi.NFType
 	who      consumer
 	used     candidate
 	identify bool // the answer names its producer, which the client did not choose
@@ -168,6 +168,7 @@ func (r *relay) RoundTrip(req *http.Request) (*http.Response, error) {
 			e.used, e.identify = x, !e.named || i > 0
 			took := time.Since(start)
 			r.front.proxy.strain.observe(x.at.Addr, congested(resp.StatusCode), took)
+			r.count(e, x, resultOf(resp.StatusCode), took)
 			resp.Body = &relayedBody{ReadCloser: resp.Body, left: mostRelayed, ended: func() { ended(took) }}
 			return resp, nil
 		}
@@ -183,7 +184,22 @@ func (r *relay) RoundTrip(req *http.Request) (*http.Response, error) {
 			break // it may have done what was asked
 		}
 	}
+	if len(e.tries) > 0 {
+		if req.Context().Err() != nil {
+			err = req.Context().Err()
+		}
+		r.count(e, e.tries[0], failureOf(err), 0)
+	}
 	return nil, err
+}
+
+// count counts a request by the types of its consumer and its producer.
+func (r *relay) count(e *indirectRequest, x candidate, result string, took time.Duration) {
+	index, of := r.front.proxy.index.Load(), e.of
+	if list := index.doors[x.at.Addr]; len(list) > 0 && of == "" {
+		of = list[0].profile.NFType
+	}
+	r.front.proxy.traffic.requested(e.from, of, index.types, result, took)
 }
 
 // relayedBody is the body of an answer.

@@ -60,6 +60,10 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	p := newProxy(cfg, policies, env.Log)
 	p.count = newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
+	p.traffic = newTraffic(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) },
+		func(name, help string, bounds []float64, labels ...string) Observer {
+			return env.Metric.Histogram(name, help, bounds, labels...)
+		})
 	at, err := frontSockets(env, cfg, p)
 	if err != nil {
 		return err

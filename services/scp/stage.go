@@ -21,12 +21,13 @@ type index struct {
 	nfs   map[netip.Addr][]*producer
 	names map[string][]*producer
 	sets  map[string][]*producer // of instances and of services
+	types map[sbi.NFType]bool    // that somebody has registered
 }
 
 // reindex makes the index anew. It is called with mu held.
 func (p *proxy) reindex() {
 	x := &index{doors: map[netip.AddrPort][]*producer{}, vips: map[netip.AddrPort]sbi.NFType{}, nfs: map[netip.Addr][]*producer{},
-		names: map[string][]*producer{}, sets: map[string][]*producer{}}
+		names: map[string][]*producer{}, sets: map[string][]*producer{}, types: map[sbi.NFType]bool{}}
 	for _, e := range p.endpoints {
 		for _, a := range e.Addrs {
 			for _, d := range e.Doors {
@@ -35,6 +36,7 @@ func (p *proxy) reindex() {
 		}
 	}
 	for _, nf := range p.book {
+		x.types[nf.profile.NFType] = true
 		for _, e := range nf.points {
 			if list := x.doors[e.Addr]; slices.Contains(nf.unproven, e.Addr.Addr()) {
 				continue

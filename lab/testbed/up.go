@@ -238,7 +238,7 @@ func (l *Lab) takeDown(ctx context.Context, k *Machine) error {
 	var is struct {
 		Down []string `json:"down"`
 	}
-	return l.ask(ctx, k, &is, nil, "down", PartName(l.Name, k.Name))
+	return l.ask(ctx, k, &is, nil, "down", PartName(l.Name, k.Name), "--ignore-not-found") // its part may not have come up
 }
 
 // Down takes the lab down on all machines. Where that fails it stays known, for another

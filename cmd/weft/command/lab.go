@@ -248,7 +248,7 @@ func labPrintUp(cmd *cobra.Command, output string, up labUpResult) error {
 }
 
 func labDownCommand() *cobra.Command {
-	var all, forget bool
+	var all, forget, lenient bool
 	var output string
 	cmd := &cobra.Command{
 		Use:   "down [NAME]",
@@ -256,7 +256,8 @@ func labDownCommand() *cobra.Command {
 		Long: `Take a lab down: its switches, its hosts with whatever runs in them, its files.
 Works on labs half made, too, and on those whose maker was killed. A lab on several
 machines is taken down on each; one that cannot be reached keeps the lab known, for
-another try. If nothing is there of a lab of that name, the exit status is 1.`,
+another try. If nothing is there of a lab of that name, the exit status is 1, with
+--ignore-not-found 0.`,
 		Example: `  weft lab down ring-10
   weft lab down --all`,
 		Args: cobra.MaximumNArgs(1),
@@ -286,7 +287,7 @@ another try. If nothing is there of a lab of that name, the exit status is 1.`,
 				result.Down = args
 				err = labDownAny(ctx, args[0], forget)
 			default: // processes and namespaces may be left of it
-				if err = labDownAny(ctx, args[0], forget); err == nil {
+				if err = labDownAny(ctx, args[0], forget); err == nil && !lenient {
 					err = labAbsent(args[0])
 				}
 			}
@@ -306,6 +307,7 @@ another try. If nothing is there of a lab of that name, the exit status is 1.`,
 	}
 	labOutputFlag(cmd, &output)
 	cmd.Flags().BoolVar(&all, "all", false, "take every lab down")
+	cmd.Flags().BoolVar(&lenient, "ignore-not-found", false, "succeed if there is no lab of that name")
 	cmd.Flags().BoolVar(&forget, "forget", false, "of a lab on several machines: know it no more, even if a machine cannot be reached")
 	return cmd
 }

@@ -298,7 +298,7 @@ func TestMissedFlowMods(t *testing.T) {
 			failures = append(failures, c.failed)
 		}
 		b.missed(d, failures, c.err)
-		if got := b.unread(0); !slices.Equal(got, c.want) {
+		if got := b.unread(1); !slices.Equal(got, c.want) {
 			t.Errorf("%s: unread %q, want %q", c.what, got, c.want)
 		}
 	}

@@ -48,7 +48,7 @@ type datapath struct {
 	away      int64
 	now, read session // it is connected by, and its entries were last reported of
 	told      bool    // read is known
-	again     int64   // when it is to report once more; 0: it need not
+	again     int64   // when it is to report once more, 1 for at once; 0: it need not
 	doubts    int     // how many reports in turn were too early to tell
 }
 
@@ -210,24 +210,24 @@ func (b *balancer) unread(now int64) (list []string) {
 }
 
 // missed records which switches did not take flow-mods of a decision, because they or
-// their master were away: they are unread until they have reported what they have. A new
+// their master were away: they are to report once more what they have. A new
 // master may publish the session as it was, so waiting for a connection is not enough.
 func (b *balancer) missed(d *flow.Decision, failures []*api.ApplyFailure, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	unread := func(i int) {
+	ask := func(i int) {
 		if at := b.switches[d.Ops[i].Switch]; at != nil && d.Ops[i].Kind == flow.OpFlow {
-			at.told = false
+			at.again = 1
 		}
 	}
 	for i := range d.Ops {
 		if err != nil {
-			unread(i)
+			ask(i)
 		}
 	}
 	for _, f := range failures {
 		if i := int(f.GetOp()); f.GetTransient() && i < len(d.Ops) {
-			unread(i)
+			ask(i)
 		}
 	}
 }

@@ -60,6 +60,13 @@ func TestLapse(t *testing.T) {
 	if list := g.gates(1); len(list) != 1 {
 		t.Errorf("not renewed: %v", list)
 	}
+	g.now += gateRenew
+	lost := &flow.Decision{}
+	lost.AddFlow(1).Entry = want
+	g.b.missed(lost, []*api.ApplyFailure{{Transient: true}}, nil)
+	if list := g.gates(1); len(list) != 1 {
+		t.Errorf("not renewed until the switch, which has missed a flow-mod, reports again: %v", list)
+	}
 	for _, f := range g.b.want(&api.Switch{Dpid: flow.DPID(1).String()}).Flows {
 		if f.Priority == flow.PriorityShadow && f.Table != uint32(flow.TableProxy) && len(f.Actions) > 0 || f.Priority == flow.PriorityShadowRest && f.GotoTable != uint32(flow.TableForward) {
 			t.Errorf("%v", f)

@@ -67,7 +67,8 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q", name)
 		}
 	}
-	if functionID("n", "core/amf-0", "eth0") != functionID("n", "core/amf-0", "eth0") || functionID("n", "core/amf-0", "eth0") == functionID("n", "core/amf-1", "eth0") {
+	first := functionID("n", "core/amf-0", "eth0")
+	if again := functionID("n", "core/amf-0", "eth0"); again != first || first == functionID("n", "core/amf-1", "eth0") {
 		t.Error("datapath identifiers")
 	}
 	for _, x := range []struct{ args, want string }{

@@ -235,7 +235,9 @@ func TestPartitionsOfOneNetwork(t *testing.T) {
 		return connected == 4 && len(list.Incomplete) == 0
 	})
 	after := entries(t, l)
-	for e := range before { // one whose route has just moved may have been written again: see forwarding's outdated routes
+	// Entries stay. They may be written again: forwarding programs a route that has just
+	// moved a second time.
+	for e := range before {
 		if _, there := after[e]; strings.Contains(e, "priority=10000,") && !there {
 			t.Errorf("entry %s is gone", e)
 		}

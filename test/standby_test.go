@@ -20,7 +20,7 @@ import (
 // standby has real switches under a southbound with a standby, kills the master,
 // and stops the next one: the other programs the switches, over the sessions that
 // it holds, and established flows do not notice. The former master stands by
-// afterwards. The figures in the log are those of a second, if the machine has time.
+// afterwards. The test logs how long that takes.
 func (f *faults) standby(t *testing.T) {
 	second := freeAddress(t)
 	d := f.deploy(t, fmt.Sprintf(`name: standby

@@ -20,7 +20,7 @@ import (
 // standby has real switches under a southbound with a standby, kills the master,
 // and stops the next one: the other programs the switches, over the sessions that
 // it holds, and established flows do not notice. The former master stands by
-// afterwards. The test logs how long that takes.
+// afterwards. How long that takes is logged here; wefttest/virtual TestTakeover bounds it.
 func (f *faults) standby(t *testing.T) {
 	second := freeAddress(t)
 	d := f.deploy(t, fmt.Sprintf(`name: standby

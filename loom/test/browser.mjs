@@ -17,6 +17,12 @@ import { testbed } from "./testbed.mjs";
 import { user } from "./user.mjs";
 import { quick } from "./workflows.mjs";
 
+/** shown returns the text of a page as a reader has it before them, at most 2,000 characters. */
+async function shown(page) {
+  const text = await page.locator("body").innerText({ timeout: 5000 }).catch((err) => String(err));
+  return text.replace(/\n\s*\n+/g, "\n").slice(0, 2000);
+}
+
 const flags = process.argv.slice(2);
 const only = flags.includes("--only") ? flags[flags.indexOf("--only") + 1] : "";
 const rig = new Rig(resolve(flags[0] ?? "../bin/weft"));
@@ -38,6 +44,7 @@ try {
     } catch (err) {
       result.passed = false;
       result.error = String(err?.message ?? err).slice(0, 2000);
+      for (const p of rig.pages) result.error += `\n${[...p.faults, `${p.url()} shows:`, await shown(p)].join("\n")}`;
       if (process.env.SHOTS) {
         mkdirSync(process.env.SHOTS, { recursive: true });
         for (const log of ["controller", "lab", "experiments"]) copyFileSync(rig.logFile(log), `${process.env.SHOTS}/${w.name.replace(/\W+/g, "-")}-${log}.log`);

@@ -107,6 +107,19 @@ export const quick = [
     },
   },
   {
+    name: "a packet that does not arrive is traced again once the hosts have talked",
+    async run(rig) {
+      const [lab] = rig.labs;
+      const address = async (host) => (await rig.get(`/v1/lab/labs/${lab}`)).graph.nodes.find((n) => n.name === host).ipv4.split("/")[0];
+      await rig.post(`/v1/lab/labs/${lab}/ping`, { from: "h2", to: "h3", count: 1 }); // both are known now
+      const page = await open(rig, `#/network?tab=path&from=${await address("h1")}&to=${await address("h3")}`);
+      const verdict = page.getByTestId("verdict");
+      await verdict.getByText(/controller/).waitFor();
+      await rig.post(`/v1/lab/labs/${lab}/ping`, { from: "h1", to: "h3", count: 1 });
+      await verdict.getByText(/^arrives/).waitFor();
+    },
+  },
+  {
     name: "no page has serious findings of axe-core",
     async run(rig) {
       const page = await open(rig, "");

@@ -51,7 +51,6 @@ func (w *wire) renewGates(ctx context.Context, now int64) {
 		if !s.gated || now-s.sent > gateTime*int64(time.Second) {
 			w.older.begin(now) // clients have had connections with the NRF meanwhile
 		}
-		s.sent = now
 		d.AddFlow(sw).Entry = w.gate()
 		list = append(list, sw)
 	}
@@ -68,7 +67,7 @@ func (w *wire) renewGates(ctx context.Context, now int64) {
 	for i, sw := range list {
 		failed := slices.ContainsFunc(failures, func(f *api.ApplyFailure) bool { return int(f.Op) == i })
 		if s := w.switches[sw]; s != nil && !failed {
-			s.gated = true
+			s.gated, s.sent = true, now
 		}
 	}
 }

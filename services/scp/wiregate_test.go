@@ -74,6 +74,15 @@ func TestGates(t *testing.T) {
 	if renew(gateRenew); w.older.began != began {
 		t.Error("older connections are said to be there, though the gate was")
 	}
+	sent.fail = true
+	for range gateTime + 1 {
+		renew(gateRenew)
+	}
+	if w.older.began != at {
+		t.Error("the switch has not taken the gate until it had ended, and connections of that time are not let go on")
+	}
+	sent.fail = false
+	renew(gateRenew)
 	if renew(2 * gateTime * time.Second); w.older.began != at {
 		t.Error("the gate had ended, and connections of that time are not let go on")
 	}

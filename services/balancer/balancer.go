@@ -216,8 +216,10 @@ func (b *balancer) missed(d *flow.Decision, failures []*api.ApplyFailure, err er
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	ask := func(i int) {
-		if at := b.switches[d.Ops[i].Switch]; at != nil && d.Ops[i].Kind == flow.OpFlow {
+		op := d.Ops[i]
+		if at := b.switches[op.Switch]; at != nil && op.Kind == flow.OpFlow {
 			at.again = 1
+			b.missedGate(op.Switch, &d.Flows[op.Index].Entry)
 		}
 	}
 	for i := range d.Ops {

@@ -249,9 +249,7 @@ func (b *balancer) changed(old, now *vip) {
 		old.letGo(d)
 	}
 	if old == nil {
-		if !b.open(now) {
-			now.hold(b, t, d)
-		}
+		now.hold(b, t, d)
 		b.out.postConfirmed(d)
 		return
 	}
@@ -293,7 +291,7 @@ func (b *balancer) changed(old, now *vip) {
 			}
 		}
 	}
-	if now != nil && !b.open(now) {
+	if now != nil {
 		now.hold(b, t, d)
 	}
 	b.out.postConfirmed(d)

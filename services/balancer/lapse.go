@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -26,10 +27,17 @@ func (v *vip) gate() flow.Entry {
 	}
 }
 
-// hold appends the gates of a VIP whose members serve that are due: at switches that have reported their
-// entries. It is called with the balancer's mu held.
+// holds reports whether a VIP that lapses needs its gates: its members serve, or have
+// connections, of which none is to end while they drain. It is called with the balancer's
+// mu held.
+func (v *vip) holds(b *balancer) bool {
+	return v.lapse && (!b.open(v) || slices.ContainsFunc(v.pool, func(m *member) bool { return len(m.conns) > 0 && m.wish != rest && m.grade() != bad }))
+}
+
+// hold appends the gates of a VIP that are due, if it needs them: at switches that have
+// reported their entries. It is called with the balancer's mu held.
 func (v *vip) hold(b *balancer, now int64, d *flow.Decision) {
-	if !v.lapse {
+	if !v.holds(b) {
 		return
 	}
 	for sw, s := range b.switches {
@@ -46,10 +54,32 @@ func (v *vip) hold(b *balancer, now int64, d *flow.Decision) {
 		if g.since == 0 || g.in != s.now {
 			g = gate{in: s.now, since: now}
 		}
-		g.sent = now
+		g.before, g.sent = g.sent, now
 		v.gates[sw] = g
 		d.AddFlow(sw).Entry = v.gate()
 	}
+}
+
+// missedGate notes that a switch has not taken a gate, of which the one before it may have
+// ended. It is called with the balancer's mu held.
+func (b *balancer) missedGate(sw flow.DPID, e *flow.Entry) {
+	if e.HardTimeout != gateTime {
+		return
+	}
+	for _, v := range b.vips.List() {
+		if g, had := v.gates[sw]; had && v.isGate(*e) {
+			g.sent = g.before
+			v.gates[sw] = g
+		}
+	}
+}
+
+// isGate reports whether an entry is the gate of a VIP.
+func (v *vip) isGate(e flow.Entry) bool {
+	want := v.gate()
+	want.Match.Normalize()
+	e.Match.Normalize()
+	return v.lapse && e.HardTimeout == gateTime && e.Key() == want.Key()
 }
 
 // letGo appends the removal of the gates of a VIP. It is called with the balancer's mu
@@ -69,19 +99,13 @@ func (v *vip) lapsedAt(sw flow.DPID, in session, flows []*api.FlowEntry, now int
 	if g := v.gates[sw]; !v.lapse || g.since != 0 && g.in == in && now-g.since < gateYoung {
 		return false
 	}
-	want := v.gate()
-	want.Match.Normalize()
-	for _, f := range flows {
-		if f.HardTimeout != gateTime || f.Priority != uint32(want.Priority) || f.Table != uint32(want.Table) {
-			continue
+	return !slices.ContainsFunc(flows, func(f *api.FlowEntry) bool {
+		if f.HardTimeout != gateTime {
+			return false
 		}
-		if _, e, err := f.Entry(); err == nil {
-			if e.Match.Normalize(); e.Key() == want.Key() {
-				return false
-			}
-		}
-	}
-	return true
+		_, e, err := f.Entry()
+		return err == nil && v.isGate(e)
+	})
 }
 
 // cutAt ends the connections and pairs of a switch's clients with members of a VIP whose

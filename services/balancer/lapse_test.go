@@ -3,6 +3,7 @@ package balancer
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -67,6 +68,13 @@ func TestLapse(t *testing.T) {
 	if list := g.gates(1); len(list) != 1 {
 		t.Errorf("not renewed until the switch, which has missed a flow-mod, reports again: %v", list)
 	}
+	g.now += int64(gateTime) * int64(time.Second)
+	lost = &flow.Decision{}
+	lost.AddFlow(1).Entry = g.gates(1)[0]
+	g.b.missed(lost, []*api.ApplyFailure{{Transient: true}}, nil)
+	if list := g.gates(1); len(list) != 1 {
+		t.Errorf("not sent again at once, though the switch has not taken it: %v", list)
+	}
 	for _, f := range g.b.want(&api.Switch{Dpid: flow.DPID(1).String()}).Flows {
 		if f.Priority == flow.PriorityShadow && f.Table != uint32(flow.TableProxy) && len(f.Actions) > 0 || f.Priority == flow.PriorityShadowRest && f.GotoTable != uint32(flow.TableForward) {
 			t.Errorf("%v", f)
@@ -83,6 +91,14 @@ func TestLapse(t *testing.T) {
 		t.Errorf("back: %v", back)
 	}
 	g.consistent()
+	drained := lapsing()
+	drained.Pool[0].State = "draining"
+	g.set(drained)
+	g.now += 2 * gateRenew
+	if list := g.gates(1); len(list) != 1 {
+		t.Errorf("a connection of the member that drains would go to the host: %v", list)
+	}
+	g.set(lapsing())
 	g.host(5, flow.Location{}, "gone")
 	g.now += 2 * gateRenew
 	if list := g.gates(1); len(list) != 0 {

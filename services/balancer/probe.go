@@ -44,9 +44,7 @@ func (b *balancer) advance(now int64, d *flow.Decision) {
 	changed := false
 	for _, v := range b.vips.List() {
 		b.close(v, now)
-		if !b.open(v) {
-			v.hold(b, now, d)
-		}
+		v.hold(b, now, d)
 		for _, m := range v.all() {
 			if m.pooled() {
 				changed = b.attend(m, now, d) || changed

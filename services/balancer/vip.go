@@ -334,6 +334,7 @@ type session struct{ since, address string }
 type gate struct {
 	in          session // the connection of the switch in which it was first sent
 	since, sent int64   // when it was first sent in that, and last
+	before      int64   // when it was sent the time before
 }
 
 // table returns the table of the entries that take packets to members.

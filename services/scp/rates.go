@@ -14,7 +14,7 @@ const rateInterval = 5 * time.Second
 
 // watchRates reads the counters of pairs until ctx ends.
 func (s *strain) watchRates(ctx context.Context, p *proxy, b balancer) {
-	var last map[netip.AddrPort]float64
+	var last map[pairOf]uint64
 	var at int64
 	for backoff.Sleep(ctx, rateInterval) == nil {
 		if !limitsRates(p) {
@@ -28,11 +28,11 @@ func (s *strain) watchRates(ctx context.Context, p *proxy, b balancer) {
 		if err != nil {
 			continue
 		}
-		sums, t := packetsOf(resp.GetPairs()), now()
+		is, t := packetsOf(resp.GetPairs()), now()
 		if last != nil {
-			s.setRates(ratesOf(last, sums, time.Duration(t-at)))
+			s.setRates(ratesOf(last, is, time.Duration(t-at)))
 		}
-		last, at = sums, t
+		last, at = is, t
 	}
 }
 
@@ -48,26 +48,36 @@ func limitsRates(p *proxy) bool {
 	return false
 }
 
-// packetsOf returns how many packets pairs have had, by member.
-func packetsOf(pairs []*api.BalancedPair) map[netip.AddrPort]float64 {
-	sums := map[netip.AddrPort]float64{}
-	for _, x := range pairs {
-		if a, err := netip.ParseAddr(x.GetMember()); err == nil {
-			sums[netip.AddrPortFrom(a, uint16(x.GetMemberPort()))] += float64(x.GetPackets())
-		}
-	}
-	return sums
+// pairOf is a pair of a client and an end point of a producer.
+type pairOf struct {
+	vip, client string
+	member      netip.AddrPort
 }
 
-// ratesOf returns packets a second. Where there are fewer than before, entries have ended
-// meanwhile: what is left is counted.
-func ratesOf(was, is map[netip.AddrPort]float64, in time.Duration) map[netip.AddrPort]float64 {
-	rates := map[netip.AddrPort]float64{}
-	for at, n := range is {
-		if more := n - was[at]; more >= 0 {
-			n = more
+// packetsOf returns how many packets pairs have had.
+func packetsOf(list []*api.BalancedPair) map[pairOf]uint64 {
+	packets := map[pairOf]uint64{}
+	for _, x := range list {
+		if a, err := netip.ParseAddr(x.GetMember()); err == nil {
+			packets[pairOf{x.GetVip(), x.GetClient(), netip.AddrPortFrom(a, uint16(x.GetMemberPort()))}] = x.GetPackets()
 		}
-		rates[at] = n / max(in.Seconds(), 0.001)
+	}
+	return packets
+}
+
+// ratesOf returns the packets a second of end points, of the pairs that were read twice.
+// Where a pair has fewer than before, its entries were new meanwhile.
+func ratesOf(was, is map[pairOf]uint64, in time.Duration) map[netip.AddrPort]float64 {
+	rates := map[netip.AddrPort]float64{}
+	for of, n := range is {
+		before, twice := was[of]
+		switch {
+		case !twice:
+			continue
+		case n >= before:
+			n -= before
+		}
+		rates[of.member] += float64(n) / max(in.Seconds(), 0.001)
 	}
 	return rates
 }

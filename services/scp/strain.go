@@ -96,17 +96,19 @@ func (s *strain) of(instance, service string, at netip.AddrPort, now int64) (r r
 	return r
 }
 
-// relieve returns candidates with the loads that they have said, and draws for which of
-// them this request is one of those that go elsewhere.
+// relieve returns candidates with the loads that they have said, and draws which of them
+// this request spares. It draws once for all: where all ask for a tenth less, a tenth of
+// the requests is refused.
 func (s *strain) relieve(list []candidate, now int64) []candidate {
 	list = slices.Clone(list)
+	drawn := rand.IntN(100)
 	for i := range list {
 		x := &list[i]
 		r := s.of(x.id, x.service, x.at.Addr, now)
 		if r.load >= 0 {
 			x.load, x.weight = r.load, int(weight(x.capacity, r.load))
 		}
-		x.spared = r.reduction > 0 && rand.IntN(100) < r.reduction
+		x.spared = drawn < r.reduction
 		x.shed = x.spared && r.asked
 	}
 	return list

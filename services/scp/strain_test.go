@@ -158,15 +158,30 @@ func TestStrainSpares(t *testing.T) {
 	}
 }
 
-// TestPairRates: packets a second by member, also where entries have ended meanwhile.
+// TestPairRates: packets a second by member, of pairs that were read twice.
 func TestPairRates(t *testing.T) {
-	pair := func(member string, packets uint64) *api.BalancedPair {
-		return &api.BalancedPair{Member: member, MemberPort: 80, Packets: packets}
+	pair := func(client, member string, packets uint64) *api.BalancedPair {
+		return &api.BalancedPair{Vip: "udm", Client: client, Member: member, MemberPort: 80, Packets: packets}
 	}
-	was := packetsOf([]*api.BalancedPair{pair("10.0.0.5", 100), pair("10.0.0.5", 200), pair("10.0.0.6", 900), pair("nobody", 1)})
-	is := packetsOf([]*api.BalancedPair{pair("10.0.0.5", 1300), pair("10.0.0.6", 50)})
+	was := packetsOf([]*api.BalancedPair{pair("a", "10.0.0.5", 100), pair("b", "10.0.0.5", 2000), pair("c", "10.0.0.6", 900), pair("a", "nobody", 1)})
+	is := packetsOf([]*api.BalancedPair{pair("a", "10.0.0.5", 1100), pair("c", "10.0.0.6", 50), pair("d", "10.0.0.6", 1_000_000)})
 	rates := ratesOf(was, is, 5*time.Second)
 	if len(rates) != 2 || rates[netip.MustParseAddrPort("10.0.0.5:80")] != 200 || rates[netip.MustParseAddrPort("10.0.0.6:80")] != 10 {
 		t.Errorf("%v", rates)
+	}
+}
+
+// TestStrainDrawsOnce: where all candidates ask for less by one share, that share of the
+// requests finds all of them spared, and no other request finds one.
+func TestStrainDrawsOnce(t *testing.T) {
+	s, now := newStrain(), time.Now().UnixNano()
+	list := []candidate{{id: "a"}, {id: "b"}, {id: "c"}}
+	for _, x := range list {
+		s.take(saidKey{x.id, ""}, sbi.LoadReport{Overload: true, Percent: 50, At: time.Now(), Validity: time.Hour}, now)
+	}
+	for range 1000 {
+		if got := s.relieve(list, now); got[0].shed != got[1].shed || got[1].shed != got[2].shed {
+			t.Fatalf("%+v", got)
+		}
 	}
 }

@@ -247,7 +247,10 @@ func planWays(net nib.Snapshot, tagging *flow.Tagging, vlan uint16, nrf netip.Ad
 		for sw := c.At.Switch; ; {
 			from := upOf(next, there, sw)
 			back := in(from).WithEthSrc(there.MAC)
-			add(sw, flow.PriorityNRFWay, back.WithEthDst(c.MAC), out)
+			add(sw, flow.PriorityNRFWay, serves(back.WithEthDst(c.MAC), nrf), out)
+			if nrf.Addr().Is6() {
+				add(sw, flow.PriorityNRFAsk, back.WithEthDst(c.MAC).WithICMPv6Type(flow.ICMPv6Advert), out)
+			}
 			add(sw, flow.PriorityNRFAsk, asks(back, nrf.Addr(), c.addr), out)
 			if sw == there.At.Switch {
 				break
@@ -274,6 +277,11 @@ func upOf(next map[flow.DPID]step, there object.Station, sw flow.DPID) flow.Port
 		return there.At.Port
 	}
 	return next[sw].up
+}
+
+// serves returns the match of what a server sends to its clients.
+func serves(m flow.Match, from netip.AddrPort) flow.Match {
+	return m.WithIPSrc(netip.PrefixFrom(from.Addr(), from.Addr().BitLen())).WithIPProto(flow.IPProtoTCP).WithTCPSrc(from.Port())
 }
 
 // asks returns the match of ARP from one address to another, or of neighbour

@@ -84,6 +84,9 @@ func TestWays(t *testing.T) {
 	if got := carry(far, tcp(far, there, 4000, 80)); got != nowhere {
 		t.Errorf("another port of the NRF's host: %v", got)
 	}
+	if got := carry(there, tcp(there, far, 80, 4000)); got != nowhere {
+		t.Errorf("what the NRF's host sends besides: %v", got)
+	}
 	if got := carry(third, tcp(third, there, 4000, 7777)); got != nowhere {
 		t.Errorf("somebody else: %v", got)
 	}

@@ -65,8 +65,12 @@ func newProxy(cfg *Config, policies object.Bucket, log *slog.Logger) *proxy {
 	p := &proxy{
 		log: log, out: make(chan struct{}, 1), hosts: object.NewHosts(), registry: newRegistry(), names: cfg.names(),
 		endpoints: map[string]*endpoint{}, apart: apart{}, refused: refusals{},
-		direct: newDirect(), ways: newWays(), strain: newStrain(), traffic: newTraffic(noCounter, noHistogram), searches: searches{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
+		direct: newDirect(), ways: newWays(), traffic: newTraffic(noCounter, noHistogram), searches: searches{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
 	}
+	p.strain = newStrain(func(a netip.Addr) flow.Location {
+		at, _ := p.station(a)
+		return at.At
+	})
 	p.begun = sync.OnceFunc(func() { close(p.ready) })
 	p.cfg.Store(cfg)
 	p.index.Store(&index{})

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/sbi"
 )
 
@@ -17,9 +18,11 @@ import (
 // say in their answers (TS 29.500, 6.3 and 6.4), and what is seen of them by the front, which
 // passes requests on to them, and by the switches, which count their packets.
 type strain struct {
+	locate func(netip.Addr) flow.Location // where an end point is
+
 	mu   sync.Mutex // guards the following
-	said map[saidKey]*said
-	seen map[netip.AddrPort]*seen
+	said *table[saidKey, said]
+	seen *table[netip.AddrPort, seen]
 }
 
 // saidKey is an instance, or a service instance of it.
@@ -44,7 +47,7 @@ type seen struct {
 	why       string
 }
 
-// Bounds of what is known, and for how long it counts.
+// Bounds of what is known, which the ports of the network share, and for how long it counts.
 const (
 	mostStrain  = 20_000
 	loadLife    = int64(2 * time.Minute) // of a load that is not renewed
@@ -59,8 +62,8 @@ const (
 	mostRelief  = 90                     // so that it is seen when it recovers
 )
 
-func newStrain() *strain {
-	return &strain{said: map[saidKey]*said{}, seen: map[netip.AddrPort]*seen{}}
+func newStrain(locate func(netip.Addr) flow.Location) *strain {
+	return &strain{locate: locate, said: newTable[saidKey, said](mostStrain), seen: newTable[netip.AddrPort, seen](mostStrain)}
 }
 
 // relief is what follows from the strain of an end point.
@@ -78,7 +81,7 @@ func (s *strain) of(instance, service string, at netip.AddrPort, now int64) (r r
 	defer s.mu.Unlock()
 	r.load = -1
 	for _, k := range []saidKey{{instance, ""}, {instance, service}} {
-		x := s.said[k]
+		x := s.said.get(k)
 		if x == nil {
 			continue
 		}
@@ -90,7 +93,7 @@ func (s *strain) of(instance, service string, at netip.AddrPort, now int64) (r r
 			r.why = fmt.Sprintf("it asks for that, for %v more", time.Duration(x.reductionEnd-now).Round(time.Second))
 		}
 	}
-	if x := s.seen[at]; x != nil && x.reduction > r.reduction {
+	if x := s.seen.get(at); x != nil && x.reduction > r.reduction {
 		r.reduction, r.asked, r.why = x.reduction, false, x.why
 	}
 	return r
@@ -125,22 +128,11 @@ func congested(status int) bool {
 
 // observe notes the answer of an end point to a request.
 func (s *strain) observe(at netip.AddrPort, congested bool, took time.Duration) {
+	where := s.locate(at.Addr())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if x := s.at(at); x != nil {
-		x.answers, x.congested, x.took = x.answers+1, x.congested+ones(congested), x.took+took
-	}
-}
-
-// at returns what is seen of an end point, nil if there is no room. It is called with mu
-// held.
-func (s *strain) at(at netip.AddrPort) *seen {
-	x := s.seen[at]
-	if x == nil && len(s.seen) < mostStrain {
-		x = &seen{}
-		s.seen[at] = x
-	}
-	return x
+	x, _ := s.seen.use(at, where)
+	x.answers, x.congested, x.took = x.answers+1, x.congested+ones(congested), x.took+took
 }
 
 // limits are those of a policy; 0 is none.
@@ -154,19 +146,19 @@ type limits struct {
 func (s *strain) judge(now int64, limitsOf func(netip.AddrPort) limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for at, x := range s.seen {
+	s.seen.all(func(at netip.AddrPort, x *seen) {
 		if x.began == 0 {
 			x.began = now
 		}
 		if rest := now - x.began; rest < judgeRest || x.answers < fewAnswers && rest < judgeLonger && x.rate == 0 {
-			continue
+			return
 		}
 		x.judge(limitsOf(at))
 		x.began, x.answers, x.congested, x.took = now, 0, 0, 0
 		if x.reduction == 0 && x.rate == 0 {
-			delete(s.seen, at)
+			s.seen.remove(at)
 		}
-	}
+	})
 }
 
 // judge sets the reduction by what was seen: it grows by steps while a limit is reached,
@@ -196,17 +188,20 @@ func (x *seen) judge(l limits) {
 // setRates takes the packets a second of end points; those that are missing are watched no
 // more.
 func (s *strain) setRates(rates map[netip.AddrPort]float64) {
+	where := map[netip.AddrPort]flow.Location{}
+	for at := range rates {
+		where[at] = s.locate(at.Addr())
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for at, x := range s.seen {
+	s.seen.all(func(at netip.AddrPort, x *seen) {
 		if _, is := rates[at]; !is {
 			x.rate = 0
 		}
-	}
+	})
 	for at, rate := range rates {
-		if x := s.at(at); x != nil {
-			x.rate = rate
-		}
+		x, _ := s.seen.use(at, where[at])
+		x.rate = rate
 	}
 }
 
@@ -214,34 +209,17 @@ func (s *strain) setRates(rates map[netip.AddrPort]float64) {
 func (s *strain) relieved(now int64) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, x := range s.seen {
-		n += ones(x.reduction > 0)
-	}
-	for _, x := range s.said {
-		n += ones(now < x.reductionEnd && x.reduction > 0)
-	}
+	s.seen.all(func(_ netip.AddrPort, x *seen) { n += ones(x.reduction > 0) })
+	s.said.all(func(_ saidKey, x *said) { n += ones(now < x.reductionEnd && x.reduction > 0) })
 	return n
 }
 
-// take takes a report of an instance. It reports whether it is newer than the last.
-func (s *strain) take(k saidKey, r sbi.LoadReport, now int64) bool {
+// take takes a report of an instance, which is somewhere. It reports whether it is newer than
+// the last.
+func (s *strain) take(k saidKey, where flow.Location, r sbi.LoadReport, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x := s.said[k]
-	if x == nil {
-		if len(s.said) >= mostStrain {
-			for old, x := range s.said {
-				if now >= x.loadEnd && now >= x.reductionEnd {
-					delete(s.said, old)
-				}
-			}
-			if len(s.said) >= mostStrain {
-				return false
-			}
-		}
-		x = &said{}
-		s.said[k] = x
-	}
+	x, _ := s.said.use(k, where)
 	at := r.At
 	if limit := time.Now().Add(clockOff); at.After(limit) {
 		at = limit
@@ -263,10 +241,11 @@ func (s *strain) heed(count *counts, from candidate, h http.Header, now int64) {
 		return
 	}
 	list, malformed := sbi.ParseLoad(h)
+	where := s.locate(from.at.Addr.Addr())
 	count.loadsMalformed.Add(float64(malformed))
 	for _, r := range list {
 		own := cmp.Or(r.Instance, from.id) == from.id && (r.Service == "" || r.Service == from.service)
-		if own && !r.Part && !r.Other && s.take(saidKey{from.id, r.Service}, r, now) {
+		if own && !r.Part && !r.Other && s.take(saidKey{from.id, r.Service}, where, r, now) {
 			count.loads.Add(1)
 		} else {
 			count.loadsUnused.Add(1)

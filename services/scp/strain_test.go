@@ -10,13 +10,31 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/sbi"
 )
+
+func nowhere(netip.Addr) flow.Location { return flow.Location{} }
+
+// TestStrainShared: a port whose producers say much leaves room for what others say.
+func TestStrainShared(t *testing.T) {
+	s, now := newStrain(nowhere), time.Now().UnixNano()
+	r := sbi.LoadReport{Overload: true, Percent: 50, At: time.Now(), Validity: time.Hour}
+	for i := range 2 * mostStrain {
+		s.take(saidKey{strconv.Itoa(i), ""}, flow.Location{Switch: 1, Port: 1}, r, now)
+	}
+	if !s.take(saidKey{"other", ""}, flow.Location{Switch: 1, Port: 2}, r, now) || s.of("other", "", netip.AddrPort{}, now).reduction != 50 {
+		t.Error("no room for what another says")
+	}
+	if n := len(s.said.of); n > mostStrain/portPart+1 {
+		t.Errorf("%d reports of one port", n)
+	}
+}
 
 // TestStrainJudged: an end point that reaches a limit gets less by steps, up to a share by
 // which it is seen to recover, and more again only when it is clearly below.
 func TestStrainJudged(t *testing.T) {
-	at, s := netip.MustParseAddrPort("10.0.0.5:80"), newStrain()
+	at, s := netip.MustParseAddrPort("10.0.0.5:80"), newStrain(nowhere)
 	second, now := int64(time.Second), int64(1)
 	l := limits{errors: 20, response: 100 * time.Millisecond, rate: 1000}
 	sees := func(when string, answers, congested int, took time.Duration, want int, why string) {
@@ -48,7 +66,7 @@ func TestStrainJudged(t *testing.T) {
 	for want := 80; want >= 0; want -= 10 {
 		sees("well again", 10, 0, time.Millisecond, want, "")
 	}
-	if len(s.seen) != 0 {
+	if len(s.seen.of) != 0 {
 		t.Errorf("it is remembered: %+v", s.seen)
 	}
 	l = limits{}
@@ -174,10 +192,10 @@ func TestPairRates(t *testing.T) {
 // TestStrainDrawsOnce: where all candidates ask for less by one share, that share of the
 // requests finds all of them spared, and no other request finds one.
 func TestStrainDrawsOnce(t *testing.T) {
-	s, now := newStrain(), time.Now().UnixNano()
+	s, now := newStrain(nowhere), time.Now().UnixNano()
 	list := []candidate{{id: "a"}, {id: "b"}, {id: "c"}}
 	for _, x := range list {
-		s.take(saidKey{x.id, ""}, sbi.LoadReport{Overload: true, Percent: 50, At: time.Now(), Validity: time.Hour}, now)
+		s.take(saidKey{x.id, ""}, flow.Location{}, sbi.LoadReport{Overload: true, Percent: 50, At: time.Now(), Validity: time.Hour}, now)
 	}
 	for range 1000 {
 		if got := s.relieve(list, now); got[0].shed != got[1].shed || got[1].shed != got[2].shed {

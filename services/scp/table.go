@@ -72,6 +72,13 @@ func (t *table[K, V]) drop(e *list.Element) {
 	}
 }
 
+// remove forgets the value of a key.
+func (t *table[K, V]) remove(k K) {
+	if e := t.of[k]; e != nil {
+		t.drop(e)
+	}
+}
+
 // all calls f with each value.
 func (t *table[K, V]) all(f func(K, *V)) {
 	for k, e := range t.of {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/internal/testwait"
 )
 
@@ -126,16 +127,15 @@ func cluster(t testing.TB, size int) (members []*member, urls string) {
 	return members, strings.Join(all, ",")
 }
 
-// ports returns ports that are free.
+// ports returns ports that are free, and nobody else's while a server of a test is away.
 func ports(t testing.TB, n int) (ports []int) {
 	t.Helper()
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port, err := freeport.Port()
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+		ports = append(ports, port)
 	}
 	return ports
 }

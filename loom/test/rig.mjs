@@ -29,10 +29,10 @@ export async function until(what, f, seconds = patience) {
   }
 }
 
-/** freePort finds a port that no program listens at, below those that the system gives to outgoing connections. */
+/** freePort finds a port that no program listens at, below those that tests in Go and the system take. */
 async function freePort() {
   for (let i = 0; i < 100; i++) {
-    const port = 12000 + Math.floor(Math.random() * 20000);
+    const port = 12000 + Math.floor(Math.random() * 4384);
     const free = await new Promise((done) => {
       const server = createServer();
       server.on("error", () => done(false));

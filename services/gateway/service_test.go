@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -95,12 +95,10 @@ func answerWith[Req, Resp any](m api.Method[Req, Resp], resp *Resp) api.Answer {
 func runGateway(t *testing.T, body func(t *testing.T, h *wefttest.Harness, address string)) {
 	wefttest.Run(t, Spec(Process{Version: "1.2.3", Started: time.Unix(0, 0), Node: func() Node { return fakeNode{} }}),
 		func(t *testing.T, h *wefttest.Harness) {
-			l, err := net.Listen("tcp", "127.0.0.1:0")
+			address, err := freeport.Loopback()
 			if err != nil {
 				t.Fatal(err)
 			}
-			address := l.Addr().String()
-			l.Close()
 			h.Configure("listen: " + address)
 			body(t, h, address)
 		})

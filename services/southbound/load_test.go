@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/openflow/oftest"
@@ -22,12 +23,10 @@ import (
 // are bounded.
 func overTCP(t *testing.T, h *wefttest.Harness, config string) *world {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.Loopback()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	l.Close()
 	h.Configure("listen: [\"tcp:" + address + "\"]\n" + endless(config))
 	h.Start()
 	return &world{t, h, "tcp", address}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/openflow/oftest"
 	"github.com/weft-sdn/weft/services/southbound/secure"
@@ -117,12 +118,11 @@ type secureWorld struct {
 func inAllModesSecure(t *testing.T, config string, body func(*testing.T, *secureWorld)) {
 	t.Helper()
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		address, err := freeport.Loopback()
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &secureWorld{&world{t, h, "tcp", l.Addr().String()}, newAuthority(t), t.TempDir()}
-		l.Close()
+		w := &secureWorld{&world{t, h, "tcp", address}, newAuthority(t), t.TempDir()}
 		cert, key, ca := w.ca.files(w.dir)
 		h.Configure(fmt.Sprintf("listen: [\"tls:%s\"]\ncertificate: %s\nkey: %s\nauthority: %s\n%s", w.address, cert, key, ca, endless(config)))
 		h.Start()

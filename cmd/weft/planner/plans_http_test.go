@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/cputime"
+	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/services/gateway"
 	"github.com/weft-sdn/weft/wefttest"
@@ -84,12 +84,11 @@ func (p plansOverHTTP) as(path string, request, answer proto.Message) {
 func TestPlansOverHTTP(t *testing.T) {
 	spec := gateway.Spec(gateway.Process{Answers: newPlanner(t).Answers})
 	wefttest.Run(t, spec, func(t *testing.T, h *wefttest.Harness) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		address, err := freeport.Loopback()
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := plansOverHTTP{t, l.Addr().String()}
-		l.Close()
+		p := plansOverHTTP{t, address}
 		h.Configure("listen: " + p.address + "\ntoken: " + adminToken)
 		h.Start()
 		reader := fmt.Sprintf(`{"name": "reader", "role": "read", "sha256": "%x"}`, sha256.Sum256([]byte(readerToken)))

@@ -135,7 +135,8 @@ func (x *ListWorkersResponse) GetStore() *StoreState {
 // The servers that keep the controller's state, and whether they can.
 type StoreState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many keep it and reach each other; 0 if none answers.
+	// How many reach each other and have all that they keep, so that another may be taken
+	// down; 0 if none answers.
 	Servers uint32 `protobuf:"varint,1,opt,name=servers,proto3" json:"servers,omitempty"`
 	// Whether every bucket takes writes: more than half of its copies are on
 	// servers that reach each other, and one of these leads. False during an

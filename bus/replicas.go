@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -183,7 +184,7 @@ func (s *Store) State(ctx context.Context) (*api.StoreState, error) {
 	if err != nil {
 		return st, s.fail(ctx, "ask for the state of the store", err)
 	}
-	up := map[string]bool{}
+	up, behind := map[string]bool{}, map[string]bool{}
 	st.Quorum = missing == 0
 	for i, info := range list {
 		if n := uint32(info.Config.Replicas); i == 0 || n < st.Replicas {
@@ -202,12 +203,15 @@ func (s *Store) State(ctx context.Context) (*api.StoreState, error) {
 			if r.Current && !r.Offline && r.Active < silentAfter {
 				up[r.Name] = true
 				alive++
+			} else {
+				behind[r.Name] = true
 			}
 		}
 		if info.Cluster.Leader == "" || 2*alive <= info.Config.Replicas {
 			st.Quorum = false
 		}
 	}
-	st.Servers = uint32(max(len(up), 1)) // those that answered
+	maps.DeleteFunc(up, func(server string, _ bool) bool { return behind[server] })
+	st.Servers = uint32(max(len(up), 1)) // somebody has answered
 	return st, nil
 }

@@ -62,6 +62,12 @@ func Orphans() ([]Orphan, error) {
 	return orphans, nil
 }
 
+// HasRemains reports whether there are processes or namespaces of a lab.
+func HasRemains(name string) (bool, error) {
+	processes, err := machine.MembersOf(name).Processes()
+	return len(processes) > 0 || len(machine.AllNetns()[name]) > 0, err
+}
+
 // orphaned returns why nobody owns a lab; empty if somebody does.
 func orphaned(name string, marked []int) string {
 	s, err := layout.Load(name)

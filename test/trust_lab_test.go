@@ -27,7 +27,7 @@ func trustLab(t *testing.T, f *faults) {
 	}
 	must("ip", "netns", "add", space)
 	t.Cleanup(func() {
-		must(f.weft, "lab", "down", name)
+		must(f.weft, "lab", "down", name, "--ignore-not-found")
 		must("ip", "netns", "delete", space)
 	})
 	must("ip", "netns", "exec", space, f.weft, "lab", "up", "linear:2", "--name", name, "--controller", "none")

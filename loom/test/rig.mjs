@@ -142,7 +142,7 @@ export class Rig {
   /** down ends everything, and leaves nothing. */
   async down() {
     await this.browser?.close().catch(() => {});
-    for (const name of this.labs) spawnSync(this.weft, ["lab", "down", name], { timeout: 60000 });
+    for (const name of this.labs) spawnSync(this.weft, ["lab", "down", name, "--ignore-not-found"], { timeout: 60000 });
     for (const child of this.children) if (child.ended === undefined) child.kill("SIGTERM");
     const end = Date.now() + 15000;
     while (this.children.some((c) => c.ended === undefined) && Date.now() < end) await sleep(50);

@@ -287,7 +287,13 @@ another try. If nothing is there of a lab of that name, the exit status is 1, wi
 				result.Down = args
 				err = labDownAny(ctx, args[0], forget)
 			default: // processes and namespaces may be left of it
-				if err = labDownAny(ctx, args[0], forget); err == nil && !lenient {
+				var left bool
+				if left, err = lab.HasRemains(args[0]); err != nil {
+					break
+				}
+				if err = labDownAny(ctx, args[0], forget); left {
+					result.Down = args
+				} else if err == nil && !lenient {
 					err = labAbsent(args[0])
 				}
 			}

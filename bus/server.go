@@ -155,27 +155,13 @@ func lockDirectory(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, unusable(dir, err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, unusable(dir, err)
 	}
-	// A child process inherits the locks of its parent until it executes its
-	// program, so a lock just released may be held for another moment.
-	for end := time.Now().Add(lockPatience); ; time.Sleep(5 * time.Millisecond) {
-		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(end) {
-			break
-		}
-	}
-	if err != nil {
-		defer f.Close()
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, unusable(dir, err)
-		}
-		owner := "another process"
-		if pid, err := io.ReadAll(io.LimitReader(f, 16)); err == nil && len(pid) > 0 {
-			owner = "process " + strings.TrimSpace(string(pid))
-		}
-		return nil, fmt.Errorf("data directory %s is in use by %s; stop that process, or give this one a directory of its own", dir, owner)
+	if err := Lock(f, dir); err != nil {
+		f.Close()
+		return nil, err
 	}
 	if err := f.Truncate(0); err != nil {
 		f.Close()
@@ -186,6 +172,33 @@ func lockDirectory(dir string) (*os.File, error) {
 		return nil, unusable(dir, err)
 	}
 	return f, nil
+}
+
+// LockFile is the name of the file in a data directory that is locked while a process
+// uses it.
+const LockFile = "lock"
+
+// Lock locks the file of a data directory, until it is closed. It returns an error that
+// names the process that has it locked, if one has.
+func Lock(f *os.File, dir string) (err error) {
+	// A child process inherits the locks of its parent until it executes its
+	// program, so a lock just released may be held for another moment.
+	for end := time.Now().Add(lockPatience); ; time.Sleep(5 * time.Millisecond) {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(end) {
+			break
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return unusable(dir, err)
+	}
+	owner := "another process"
+	if pid, err := io.ReadAll(io.LimitReader(f, 16)); err == nil && len(pid) > 0 {
+		owner = "process " + strings.TrimSpace(string(pid))
+	}
+	return fmt.Errorf("data directory %s is in use by %s; stop that process, or give this one a directory of its own", dir, owner)
 }
 
 // serverLog logs the messages of the embedded server, and keeps its fatal

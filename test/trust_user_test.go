@@ -290,10 +290,19 @@ func userOfOne(t *testing.T, f *faults) {
 			t.Errorf("as user %d: %v %v", uid, err, kept)
 		}
 		// Another controller on the same data is refused, and does the first no harm.
-		other := d.run("other", d.weft, "up", "--data-dir", data, "--quiet", "--listen", freeAddress(t), "--http", freeAddress(t))
-		eventually(t, "the end of the other", func() bool { return other.Ended() != nil })
-		if text := other.Failed(other.Ended()).Error(); !strings.Contains(text, "is in use by process") || strings.Contains(text, "--user root") {
-			t.Errorf("a second controller: %s", text)
+		users := [][]string{nil}
+		if uid == 64000 {
+			users = [][]string{{"--user", "root"}, {"--user", "64001"}}
+		}
+		for _, user := range users {
+			other := d.run("other", d.weft, append([]string{"up", "--data-dir", data, "--quiet", "--listen", freeAddress(t), "--http", freeAddress(t)}, user...)...)
+			eventually(t, "the end of the other", func() bool { return other.Ended() != nil })
+			if text := other.Failed(other.Ended()).Error(); !strings.Contains(text, "is in use by process") || strings.Contains(text, "--user root") {
+				t.Errorf("a second controller, %q: %s", user, text)
+			}
+		}
+		if list := strays(t, data, uid); len(list) > 0 {
+			t.Errorf("the others have taken %q", list)
 		}
 		if parts := rootParts(p.PID()); len(parts) != 1 {
 			t.Errorf("processes %v have stayed root; want one", parts)

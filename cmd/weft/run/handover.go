@@ -10,6 +10,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/internal/asowner"
 )
 
 // inDataDirectory are the names of what a controller keeps in its data directory,
@@ -23,13 +26,19 @@ func workersDirectory(data string) string { return filepath.Join(data, "workers"
 // handOver gives the data directory to an account, with what the controller keeps
 // there, which is that of the account before or root's. It follows no links, and
 // gives away nothing that has another name elsewhere: the account before could
-// have put anything there. A directory with other files in it stays as it is.
+// have put anything there. A directory with other files in it stays as it is, and so does
+// one that a controller uses.
 func handOver(dir string, to account) error {
 	var st unix.Stat_t
 	if err := unix.Stat(dir, &st); errors.Is(err, unix.ENOENT) && to.UID == 0 {
 		return nil
 	} else if err != nil {
 		return &fs.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	if int(st.Uid) != to.UID {
+		if err := unused(dir); err != nil {
+			return err
+		}
 	}
 	h := &handing{dir: dir, from: st.Uid, to: to}
 	top, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -69,6 +78,19 @@ func handOver(dir string, to account) error {
 		return &fs.PathError{Op: "chown", Path: dir, Err: err}
 	}
 	return nil
+}
+
+// unused returns an error if a controller uses a data directory.
+func unused(dir string) error {
+	f, err := asowner.Open(filepath.Join(dir, bus.LockFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return bus.Lock(f, dir)
 }
 
 // handing is one handing over.

@@ -50,8 +50,8 @@ type Kind[M Message, T comparable] struct {
 	// objects. The service itself answers those that are nil.
 	Set, Delete, List weft.Method
 
-	// Name returns the name of the object of a message, of which Delete has but the fields
-	// that name it, or what is wrong with it. Nil: its field name.
+	// Name returns the name of the object of a message, or what is wrong with it. In a message
+	// for Delete only the fields that make the name are set. Nil: its field name.
 	Name func(M) (string, error)
 	// Check makes an object of a message as it came, and Said the message of an object,
 	// which is stored and listed; nil if the message is the object.

@@ -343,7 +343,7 @@ func (f *front) serve(ctx context.Context) {
 		err := f.serveOnce(ctx)
 		f.proxy.begun()
 		if err != nil {
-			noteSilent(f.proxy, err)
+			setSilent(f.proxy, err)
 		}
 		if err != nil && ctx.Err() == nil && err.Error() != logged {
 			logged = err.Error()

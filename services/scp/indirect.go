@@ -179,8 +179,8 @@ func (r *relay) policy(of sbi.NFType) *api.ScpPolicy {
 	return p.policyOf(of)
 }
 
-// overloaded returns the 503 if all candidates have reached the load of a policy, or have
-// asked for fewer requests, of which this is one.
+// overloaded returns the answer 503 if no candidate may take the request: each has reached
+// the load of a policy, or has asked for fewer requests and this one is refused for that.
 func (r *relay) overloaded(list []candidate, policy *api.ScpPolicy) error {
 	limit := r.front.proxy.overloadOf(policy)
 	loaded := func(x candidate) bool { return limit != 0 && x.load >= limit }

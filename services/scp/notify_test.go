@@ -253,7 +253,7 @@ func TestNotificationsOfSCPs(t *testing.T) {
 	}
 }
 
-// class returns of which class of who may use them an instance is.
+// class returns the class of an instance: those of one class have the same consumers.
 func (g *rig) class(id string) string {
 	g.proxy.mu.Lock()
 	defer g.proxy.mu.Unlock()

@@ -352,8 +352,8 @@ func (p *proxy) leave() {
 	object.Notify(p.out)
 }
 
-// noteSilent notes why the front does not listen.
-func noteSilent(p *proxy, why error) {
+// setSilent records why the front does not listen.
+func setSilent(p *proxy, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.silent = why.Error()

@@ -75,8 +75,8 @@ func TestDirect(t *testing.T) {
 	}
 }
 
-// The NRF reaches whoever it has to notify, also those who subscribed before the front
-// served, whom no switch has seen use it.
+// TestNRFConnects: the NRF's notifications reach their subscribers, also those who
+// subscribed before the front served, and have sent it nothing.
 func TestNRFConnects(t *testing.T) {
 	for _, strict := range []bool{false, true} {
 		g := newRig(t, func(cfg *Config) { cfg.Strict = strict })

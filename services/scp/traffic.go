@@ -47,8 +47,8 @@ func newTraffic(counter func(name, help string, labels ...string) Counter, histo
 	return &traffic{counter: counter, histogram: histogram, of: map[typePair]*typeTraffic{}}
 }
 
-// pair returns the metrics of a pair of types, of which registered has those that somebody
-// has registered. It is called with mu held.
+// pair returns the metrics of a pair of types. A type that nobody has registered counts as
+// otherType. It is called with mu held.
 func (t *traffic) pair(consumer, producer sbi.NFType, registered map[sbi.NFType]bool) *typeTraffic {
 	known := func(of sbi.NFType) sbi.NFType {
 		if !registered[of] {

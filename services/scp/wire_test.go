@@ -293,7 +293,7 @@ func TestFrontPendingInHost(t *testing.T) {
 	if got := front(); got != "passing" {
 		t.Errorf("the front has ended: %s", got)
 	}
-	noteSilent(g.proxy, errors.New("there is no network namespace weft-5gc.scp"))
+	setSilent(g.proxy, errors.New("there is no network namespace weft-5gc.scp"))
 	if got := state().FrontReason; got != "there is no network namespace weft-5gc.scp" {
 		t.Errorf("the front cannot listen: %q", got)
 	}

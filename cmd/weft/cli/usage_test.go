@@ -10,8 +10,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// What is wrong with an argument is a usage error, whoever says so; what is wrong with a
-// file, or cannot be done now, is none.
+// A wrong argument is a usage error, also if the controller found it; a wrong file, or a
+// request that cannot be done now, is not.
 func TestAsUsage(t *testing.T) {
 	plain, file := &cobra.Command{Use: "add NAME"}, &cobra.Command{Use: "apply FILE"}
 	given := &cobra.Command{Use: "add"}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // reading is the entries read from a switch.
@@ -85,7 +86,8 @@ func (l *ledger) read(rd *reading, wanted ownerSet, began, now time.Time) {
 }
 
 // readFailed records that the switch has not reported its entries. It returns
-// whether they are presumed unknown from now on.
+// whether they are presumed unknown from now on. Then it is asked ever more rarely, but
+// not more rarely than if it answered.
 func (l *ledger) readFailed(err error, now time.Time) (presumed bool) {
 	l.readLate++
 	l.readError = err.Error()
@@ -93,11 +95,14 @@ func (l *ledger) readFailed(err error, now time.Time) (presumed bool) {
 	if kind := api.KindOf(err); kind == codes.DeadlineExceeded || kind == codes.Unimplemented {
 		l.unread++
 	}
-	if l.viewed || l.unread < unreadMax {
-		return false
+	if presumed = !l.viewed && l.unread >= unreadMax; presumed {
+		l.presume(now)
 	}
-	l.presume(now)
-	return true
+	if l.unknown {
+		pause := backoff.Exponential{First: latest, Last: max(latest, l.cfg.VerifyInterval)}
+		l.readDue = now.Add(pause.After(max(1, l.readLate-unreadMax)))
+	}
+	return presumed
 }
 
 // unreadMax is how many times in a row a switch may fail or refuse to report its

@@ -174,9 +174,7 @@ func (w *worker) read(ctx context.Context, r *Rules, s step) {
 	if err != nil {
 		r.count.readErrors.Add(1)
 		presumed := l.readFailed(err, now)
-		if l.unknown {
-			l.again(now.Sub(began), switches, rand.Float64(), now) // not while others wait for its result
-		} else {
+		if !l.unknown { // else others do not wait for its result
 			l.asked |= s.asked
 		}
 		if presumed {

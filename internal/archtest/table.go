@@ -116,7 +116,7 @@ var suites = []string{"wefttest", "policy/policytest", "bus/bustest", "transport
 
 // helpers are packages that make input, measure or wait; any test may import them, and
 // else those whose rows allow it.
-var helpers = []string{"internal/classbench", "internal/cputime", "internal/testwait"}
+var helpers = []string{"internal/classbench", "internal/cputime", "internal/freeport", "internal/testwait"}
 
 // keepers are libraries with few importers; the reason goes into the message.
 // The benches touch links to measure when one went down (weft bench reroute).

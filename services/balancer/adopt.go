@@ -420,3 +420,30 @@ func (b *balancer) tidy(now int64) {
 	}
 	b.out.post(d)
 }
+
+// missed records which switches did not take flow-mods of a decision, because they or
+// their master were away: they are to report once more what they have. A new
+// master may publish the session as it was, so waiting for a connection is not enough.
+func (b *balancer) missed(d *flow.Decision, failures []*api.ApplyFailure, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ask := func(i int) {
+		op := d.Ops[i]
+		if at := b.switches[op.Switch]; at != nil && op.Kind == flow.OpFlow {
+			at.again = 1
+			for _, v := range b.vips.List() {
+				v.missedGate(op.Switch, d.Flows[op.Index].Entry)
+			}
+		}
+	}
+	for i := range d.Ops {
+		if err != nil {
+			ask(i)
+		}
+	}
+	for _, f := range failures {
+		if i := int(f.GetOp()); f.GetTransient() && i < len(d.Ops) {
+			ask(i)
+		}
+	}
+}

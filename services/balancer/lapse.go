@@ -60,17 +60,12 @@ func (v *vip) hold(b *balancer, now int64, d *flow.Decision) {
 	}
 }
 
-// missedGate notes that a switch has not taken a gate, of which the one before it may have
-// ended. It is called with the balancer's mu held.
-func (b *balancer) missedGate(sw flow.DPID, e *flow.Entry) {
-	if e.HardTimeout != gateTime {
-		return
-	}
-	for _, v := range b.vips.List() {
-		if g, had := v.gates[sw]; had && v.isGate(*e) {
-			g.sent = g.before
-			v.gates[sw] = g
-		}
+// missedGate notes that a switch has not taken an entry. If it is the gate of the VIP, the
+// one before it may have ended. It is called with the balancer's mu held.
+func (v *vip) missedGate(sw flow.DPID, e flow.Entry) {
+	if g, had := v.gates[sw]; had && v.isGate(e) {
+		g.sent = g.before
+		v.gates[sw] = g
 	}
 }
 

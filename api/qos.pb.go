@@ -1355,10 +1355,10 @@ const file_qos_proto_rawDesc = "" +
 	"$packets from this port of --protocol*\x06uint16R\asrcPort\x12K\n" +
 	"\bdst_port\x18\x04 \x01(\rB0\x92\xe1\x18,\n" +
 	"\"packets to this port of --protocol*\x06uint16R\adstPortB\a\n" +
-	"\x05_dscp\"\xe9\x02\n" +
-	"\bQosLimit\x12C\n" +
-	"\trate_kbps\x18\x01 \x01(\rB&\x92\xe1\x18\"\n" +
-	"\x1alimit, kilobits per second\x12\x04rateR\brateKbps\x12C\n" +
+	"\x05_dscp\"\xe6\x02\n" +
+	"\bQosLimit\x12@\n" +
+	"\trate_kbps\x18\x01 \x01(\rB#\x92\xe1\x18\x1f\n" +
+	"\x11limit, such as 5M\x12\x04rate*\x04rateR\brateKbps\x12C\n" +
 	"\brate_pps\x18\x02 \x01(\rB(\x92\xe1\x18$\n" +
 	"\x19limit, packets per second\x12\apacketsR\aratePps\x12[\n" +
 	"\x05burst\x18\x03 \x01(\rBE\x92\xe1\x18A\n" +
@@ -1405,17 +1405,17 @@ const file_qos_proto_rawDesc = "" +
 	"\bmax_kbps\x18\x03 \x01(\rR\amaxKbps\x12\x1f\n" +
 	"\vburst_bytes\x18\x04 \x01(\rR\n" +
 	"burstBytes\x12\x1a\n" +
-	"\bpriority\x18\x05 \x01(\rR\bpriority\"\xa2\x04\n" +
+	"\bpriority\x18\x05 \x01(\rR\bpriority\"\x9d\x04\n" +
 	"\tQosQueues\x126\n" +
 	"\x04dpid\x18\x01 \x01(\tB\"\x92\xe1\x18\x1e\n" +
 	"\n" +
 	"the switch\x12\bswitch,s \x01*\x04dpidR\x04dpid\x12$\n" +
 	"\x04port\x18\x02 \x01(\rB\x10\x92\xe1\x18\f\n" +
-	"\bthe port \x01R\x04port\x12h\n" +
-	"\bmax_kbps\x18\x03 \x01(\rBM\x92\xe1\x18I\n" +
-	"=highest rate of the port, kilobits per second; 0 is its speed\x12\bmax-rateR\amaxKbps\x12\x9d\x01\n" +
-	"\x06queues\x18\x04 \x03(\v2\x11.weft.v1.QosQueueBr\x92\xe1\x18n\n" +
-	"\\a queue: its number, then :MIN and :MAX in kilobits per second where wanted; may be repeated\x12\x05queue \x01*\x05queueR\x06queues\x12\x14\n" +
+	"\bthe port \x01R\x04port\x12g\n" +
+	"\bmax_kbps\x18\x03 \x01(\rBL\x92\xe1\x18H\n" +
+	"6highest rate of the port, such as 100M; 0 is its speed\x12\bmax-rate*\x04rateR\amaxKbps\x12\x99\x01\n" +
+	"\x06queues\x18\x04 \x03(\v2\x11.weft.v1.QosQueueBn\x92\xe1\x18j\n" +
+	"Xa queue: its number, then :MIN and :MAX where wanted, such as 1:20M:50M; may be repeated\x12\x05queue \x01*\x05queueR\x06queues\x12\x14\n" +
 	"\x05state\x18\x05 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason:\x7f\x8a\xe1\x18{\"\rSWITCH={dpid}\"\x04PORT\"\x11QUEUE={queues.id}\"\x1cMIN kbit/s={queues.min_kbps}\"\x1cMAX kbit/s={queues.max_kbps}\"\x05STATE\"\x06REASON*\x06queues\"A\n" +
 	"\x13QosSetQueuesRequest\x12*\n" +
@@ -1430,14 +1430,14 @@ const file_qos_proto_rawDesc = "" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x16\n" +
 	"\x14QosListQueuesRequest\"A\n" +
 	"\x15QosListQueuesResponse\x12(\n" +
-	"\x05ports\x18\x01 \x03(\v2\x12.weft.v1.QosQueuesR\x05ports2\xde\x1b\n" +
-	"\x03Qos\x12\xb0\x06\n" +
-	"\tSetPolicy\x12\x1c.weft.v1.QosSetPolicyRequest\x1a\x12.weft.v1.QosPolicy\"\xf0\x05\xea\xe0\x18-\b\x02\x10\x01\x1a\x00\"\aqos add*\x1cPOST /v1/qos/policies policy\x82\xe1\x18\xba\x05\n" +
+	"\x05ports\x18\x01 \x03(\v2\x12.weft.v1.QosQueuesR\x05ports2\xce\x1b\n" +
+	"\x03Qos\x12\xae\x06\n" +
+	"\tSetPolicy\x12\x1c.weft.v1.QosSetPolicyRequest\x1a\x12.weft.v1.QosPolicy\"\xee\x05\xea\xe0\x18-\b\x02\x10\x01\x1a\x00\"\aqos add*\x1cPOST /v1/qos/policies policy\x82\xe1\x18\xb8\x05\n" +
 	"-Add a policy, or replace the one of that name\x12\x8f\x03Add a policy, or replace the one of that name. Which packets it is about is said\n" +
 	"by the flags up to --dst-port, all of which must hold; without any, all packets.\n" +
 	"A limit counts for all packets of the policy together, on each switch alone; one\n" +
 	"with --host is enforced where that host comes into the network only, and follows\n" +
-	"it. Switches without meters, or with OpenFlow 1.0, refuse: weft qos status.\x1a\xf0\x01weft qos add slow-h1 --host 10.0.0.1 --rate 5000 --burst 500\n" +
+	"it. Switches without meters, or with OpenFlow 1.0, refuse: weft qos status.\x1a\xee\x01weft qos add slow-h1 --host 10.0.0.1 --rate 5M --burst 500\n" +
 	"weft qos add port-3 --switch 1 --port 3 --packets 1000\n" +
 	"weft qos add web --protocol tcp --dst-port 443 --match ipv4_dst=10.0.0.0/24 --queue 1\n" +
 	"weft qos add voice --dscp 46 --queue 2\"\x04NAME\x12\xbd\x01\n" +
@@ -1451,28 +1451,28 @@ const file_qos_proto_rawDesc = "" +
 	"<Say how far each switch enforces the policies, with counters\x12\xc7\x01Say how far each switch enforces the policies, or one of them, with counters\n" +
 	"read from the switches now: PACKETS met the policy; BEYOND were more than its\n" +
 	"limit, and dropped, or marked if it says so.\x1a/weft qos status\n" +
-	"weft qos status slow-h1 -o json\"\r[NAME]=policy\x12\x9c\x02\n" +
-	"\tSetQueues\x12\x1c.weft.v1.QosSetQueuesRequest\x1a\x12.weft.v1.QosQueues\"\xdc\x01\xea\xe0\x18L\b\x02\x10\x01\x1a\r\n" +
-	"\vqueues.dpid\"\x0eqos queues set*\x1aPOST /v1/qos/queues queues:\vqueues.dpid\x82\xe1\x18\x87\x01\n" +
-	"*Make the queues of a port, or replace them\x1aYweft qos queues set --switch 1 --port 3 --max-rate 100000 --queue 0 --queue 1:20000:50000\x12\x9c\x02\n" +
+	"weft qos status slow-h1 -o json\"\r[NAME]=policy\x12\x96\x02\n" +
+	"\tSetQueues\x12\x1c.weft.v1.QosSetQueuesRequest\x1a\x12.weft.v1.QosQueues\"\xd6\x01\xea\xe0\x18L\b\x02\x10\x01\x1a\r\n" +
+	"\vqueues.dpid\"\x0eqos queues set*\x1aPOST /v1/qos/queues queues:\vqueues.dpid\x82\xe1\x18\x81\x01\n" +
+	"*Make the queues of a port, or replace them\x1aSweft qos queues set --switch 1 --port 3 --max-rate 100M --queue 0 --queue 1:20M:50M\x12\x9c\x02\n" +
 	"\fDeleteQueues\x12\x1f.weft.v1.QosDeleteQueuesRequest\x1a .weft.v1.QosDeleteQueuesResponse\"\xc8\x01\xea\xe0\x18J\b\x02\x10\x01\x1a\x06\n" +
 	"\x04dpid\"\x11qos queues delete*#DELETE /v1/qos/queues/{dpid}/{port}:\x04dpid\x82\xe1\x18v\n" +
 	"\x1eTake away the queues of a port\x1a*weft qos queues delete --switch 1 --port 3*\x17queues of {dpid}/{port}2\x0fqos queues list\x12\xd9\x01\n" +
 	"\n" +
 	"ListQueues\x12\x1d.weft.v1.QosListQueuesRequest\x1a\x1e.weft.v1.QosListQueuesResponse\"\x8b\x01\xea\xe0\x18)\b\x01\x1a\x00\"\x0fqos queues list*\x12GET /v1/qos/queues\x82\xe1\x18Z\n" +
-	":List the queues wanted, and whether the switches have them\x1a\x1cweft qos queues list -o json\x1a\xfb\a\xf2\xe0\x18\xf6\a\b\x01\x1a\xb3\x04\n" +
+	":List the queues wanted, and whether the switches have them\x1a\x1cweft qos queues list -o json\x1a\xf3\a\xf2\xe0\x18\xee\a\b\x01\x1a\xb1\x04\n" +
 	"\x03qos\x1a\x1dLimit, mark and queue traffic\"\xf9\x02Limit, mark and queue traffic by policies, which become flow entries and meters\n" +
 	"of the switches. A policy says which packets it is about and what is done to\n" +
 	"them. Of the policies that a packet meets, by --order and then by name, the\n" +
 	"first with a limit limits it, the first with a mark marks it, and the first with\n" +
-	"a queue queues it. The controller keeps policies over restarts.*\x86\x01weft qos add slow-h1 --host 10.0.0.1 --rate 5000\n" +
+	"a queue queues it. The controller keeps policies over restarts.*\x84\x01weft qos add slow-h1 --host 10.0.0.1 --rate 5M\n" +
 	"weft qos add voice --order 1 --protocol udp --dst-port 5060 --mark 46\n" +
-	"weft qos status2\bpolicies\x1a\xbb\x03\n" +
+	"weft qos status2\bpolicies\x1a\xb5\x03\n" +
 	"\n" +
 	"qos queues\x1a\x18Make the queues of ports\"\xa2\x02Make the queues of ports, into which policies with --queue put packets. They are\n" +
 	"rows of the switch's own database (OVSDB), whose address is qos.ovsdb in the\n" +
 	"configuration. Open vSwitch applies them by linux-htb, in datapaths that know\n" +
-	"queues: the kernel's does, the userspace one does not.*nweft qos queues set --switch 1 --port 3 --max-rate 100000 --queue 0 --queue 1:20000:50000\n" +
+	"queues: the kernel's does, the userspace one does not.*hweft qos queues set --switch 1 --port 3 --max-rate 100M --queue 0 --queue 1:20M:50M\n" +
 	"weft qos queues listB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (

@@ -1210,13 +1210,13 @@ var File_tenants_proto protoreflect.FileDescriptor
 
 const file_tenants_proto_rawDesc = "" +
 	"\n" +
-	"\rtenants.proto\x12\aweft.v1\x1a\roptions.proto\"\xfc\x04\n" +
+	"\rtenants.proto\x12\aweft.v1\x1a\roptions.proto\"\xfa\x04\n" +
 	"\x06Tenant\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12g\n" +
 	"\tmax_hosts\x18\x02 \x01(\rBJ\x92\xe1\x18F\n" +
-	"Dhow many hosts it may have; those beyond are kept out; 0 is no limitR\bmaxHosts\x12u\n" +
-	"\trate_kbps\x18\x03 \x01(\rBX\x92\xe1\x18T\n" +
-	"Lwhat its hosts may send into each switch, kilobits per second; 0 is no limit\x12\x04rateR\brateKbps\x12j\n" +
+	"Dhow many hosts it may have; those beyond are kept out; 0 is no limitR\bmaxHosts\x12s\n" +
+	"\trate_kbps\x18\x03 \x01(\rBV\x92\xe1\x18R\n" +
+	"Dwhat its hosts may send into each switch, such as 50M; 0 is no limit\x12\x04rate*\x04rateR\brateKbps\x12j\n" +
 	"\n" +
 	"burst_kbit\x18\x04 \x01(\rBK\x92\xe1\x18G\n" +
 	">how much of --rate at once, kilobits; 0 lets the switch choose\x12\x05burstR\tburstKbit\x12\\\n" +
@@ -1290,11 +1290,11 @@ const file_tenants_proto_rawDesc = "" +
 	"\x0eSegmentChanged\x12*\n" +
 	"\asegment\x18\x01 \x01(\v2\x10.weft.v1.SegmentR\asegment\x12\x18\n" +
 	"\aremoved\x18\x02 \x01(\bR\aremoved:\x0f\xfa\xe0\x18\v\n" +
-	"\atenants\x10\x012\xc3\x15\n" +
-	"\aTenants\x12\xde\x01\n" +
-	"\tSetTenant\x12\x19.weft.v1.SetTenantRequest\x1a\x0f.weft.v1.Tenant\"\xa4\x01\xea\xe0\x18*\b\x02\x10\x01\"\vtenants add*\x17POST /v1/tenants tenant\x82\xe1\x18r\n" +
-	"\"Add a tenant, or change its limits\x1aFweft tenants add red\n" +
-	"weft tenants add red --max-hosts 100 --rate 50000\"\x04NAME\x12\xcb\x01\n" +
+	"\atenants\x10\x012\xbf\x15\n" +
+	"\aTenants\x12\xdc\x01\n" +
+	"\tSetTenant\x12\x19.weft.v1.SetTenantRequest\x1a\x0f.weft.v1.Tenant\"\xa2\x01\xea\xe0\x18*\b\x02\x10\x01\"\vtenants add*\x17POST /v1/tenants tenant\x82\xe1\x18p\n" +
+	"\"Add a tenant, or change its limits\x1aDweft tenants add red\n" +
+	"weft tenants add red --max-hosts 100 --rate 50M\"\x04NAME\x12\xcb\x01\n" +
 	"\fDeleteTenant\x12\x1c.weft.v1.DeleteTenantRequest\x1a\x1d.weft.v1.DeleteTenantResponse\"~\xea\xe0\x181\b\x02\x10\x01\"\x0etenants delete*\x19DELETE /v1/tenants/{name}@\x01\x82\xe1\x18E\n" +
 	"$Delete a tenant and all its networks\x1a\x17weft tenants delete red\"\x04NAME\x12\xb9\x01\n" +
 	"\vListTenants\x12\x1b.weft.v1.ListTenantsRequest\x1a\x1c.weft.v1.ListTenantsResponse\"o\xea\xe0\x18!\b\x01\"\ftenants list*\x0fGET /v1/tenants\x82\xe1\x18F\n" +
@@ -1313,12 +1313,12 @@ const file_tenants_proto_rawDesc = "" +
 	"+List the virtual networks and their members\x1a\x19weft tenants networks red\"\b[TENANT]\x12\xe5\x02\n" +
 	"\x10GetTenantsStatus\x12 .weft.v1.GetTenantsStatusRequest\x1a\x16.weft.v1.TenantsStatus\"\x96\x02\xea\xe0\x18*\b\x01\"\x0etenants status*\x16GET /v1/tenants-status\x82\xe1\x18\xe3\x01\n" +
 	"FSay how far each switch keeps the networks apart, and what tenants use\x12\x83\x01Say how far each switch keeps the networks apart, and what tenants use of their\n" +
-	"limits. KEPT OUT are hosts beyond a tenant's limit.\x1a\x13weft tenants status\x1a\xc1\x04\xf2\xe0\x18\xbc\x04\b\x01\x1a\xb7\x04\n" +
+	"limits. KEPT OUT are hosts beyond a tenant's limit.\x1a\x13weft tenants status\x1a\xbf\x04\xf2\xe0\x18\xba\x04\b\x01\x1a\xb5\x04\n" +
 	"\atenants\x12\x06tenant\x1a1Divide the network into isolated virtual networks\"\xcd\x02Divide the network into virtual networks of tenants, isolated from each other\n" +
 	"and from the common network: each has its own space of Ethernet and IP\n" +
 	"addresses. Members are ports, or hosts by their Ethernet address. Ports that are\n" +
 	"no member of any belong to the common network. The controller keeps tenants and\n" +
-	"networks over restarts.*\x8a\x01weft tenants add red --max-hosts 100 --rate 50000\n" +
+	"networks over restarts.*\x88\x01weft tenants add red --max-hosts 100 --rate 50M\n" +
 	"weft tenants network red office --port 1/1 --port 2/1 --port 3/7:300\n" +
 	"weft tenants status2\x14tenants and networksB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -131,7 +132,15 @@ func newInput(cmd *cobra.Command, field protoreflect.FieldDescriptor, flag *api.
 		var v cli.Bandwidth
 		flags.Var(&v, name, help)
 		in.zero = func() bool { return v == 0 }
-		in.put = func(to protoreflect.Message) error { return set(uint64(v))(to) }
+		in.put = func(to protoreflect.Message) error {
+			if kind == protoreflect.Uint64Kind {
+				return set(uint64(v))(to)
+			}
+			if v > math.MaxUint32 {
+				return fmt.Errorf("--%s: %s is more than 4T", name, &v)
+			}
+			return set(uint32(v))(to)
+		}
 	case form == "us":
 		v := flags.Duration(name, 0, help)
 		in.zero = func() bool { return *v == 0 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -99,14 +100,19 @@ func failQueues(_ *cli.Controller, _, answer proto.Message) (failed, err error) 
 
 // readQueue reads ID[:MIN[:MAX]].
 func readQueue(s string) (*api.QosQueue, error) {
-	var n [3]uint32
+	wrong := fmt.Errorf("%q: want ID, ID:MIN or ID:MIN:MAX, such as 1:20M:50M", s)
 	parts := strings.Split(s, ":")
-	for i, part := range parts {
-		v, err := strconv.ParseUint(part, 10, 32)
-		if i == len(n) || err != nil {
-			return nil, fmt.Errorf("%q: want ID, ID:MIN or ID:MIN:MAX, such as 1:20000:50000", s)
-		}
-		n[i] = uint32(v)
+	id, err := strconv.ParseUint(parts[0], 10, 32)
+	if err != nil || len(parts) > 3 {
+		return nil, wrong
 	}
-	return &api.QosQueue{Id: n[0], MinKbps: n[1], MaxKbps: n[2]}, nil
+	var rates [2]uint32
+	for i, part := range parts[1:] {
+		var v cli.Bandwidth
+		if v.Set(part) != nil || v > math.MaxUint32 {
+			return nil, wrong
+		}
+		rates[i] = uint32(v)
+	}
+	return &api.QosQueue{Id: uint32(id), MinKbps: rates[0], MaxKbps: rates[1]}, nil
 }

@@ -17,8 +17,8 @@ func TestWrongCommandLines(t *testing.T) {
 	for line, want := range map[string]string{
 		"trace":                             "something is missing: want weft trace A B",
 		"trace 10.0.0.1":                    "1 word, 10.0.0.1: want weft trace A B",
-		"qos add x --rate -5":               `--rate "-5": want a whole number, not below 0`,
-		"qos add x --rate 9999999999999999": `--rate "9999999999999999": want a smaller number`,
+		"qos add x --rate -5":               `--rate "-5": want a rate in whole kbit/s`,
+		"qos add x --rate 9999999999999999": `--rate "9999999999999999": want a rate in whole kbit/s, at most 1000T`,
 		"get audit --since never":           `--since "never": want a duration, such as 500ms, 30s or 24h`,
 		"token create --name ci":            "give --role",
 		"get ports -s zz":                   `--switch: datapath id "zz": want up to 16 hex digits`,

@@ -53,7 +53,7 @@ demo: setup build
 # first; the browser has the machine for itself.
 GOTEST = WEFT_PROGRAM=$(CURDIR)/bin/weft go tool gotestsum --format standard-quiet --packages
 ONCE = -count 1 -vet=off -timeout 15m -exec $(CURDIR)/.ci/cost
-FIRST_PACKAGES = ./test ./bus ./services/southbound ./lab ./lab/testbed ./cmd/weft/command ./deploy ./docs
+FIRST_PACKAGES = ./test ./bus ./services/southbound ./lab ./lab/testbed ./cmd/weft/command ./deploy ./docs ./bench/cmd/weft-bench/bench ./services/gateway ./services/l2vpn
 
 # What is compiled and checked comes before the tests, which count lost packets.
 test: setup sums format build

@@ -123,11 +123,15 @@ func TestWipedSwitch(t *testing.T) {
 	settled(c, l)
 	pingAll(t, l, false)
 	result := steady(l, "h3", "h4", 1000, 5*time.Millisecond)
-	began := time.Now()
+	standing := func() (n [3]int) {
+		for i, priority := range []string{"priority=65535", "priority=40000", "priority=0 "} {
+			n[i] = present(t, l, "s2", priority)
+		}
+		return n
+	}
+	before, began := standing(), time.Now()
 	ofctl(t, l, "s2", "del-flows")
-	eventually(t, "the entries put back", func() bool {
-		return present(t, l, "s2", "priority=65535") == 2 && present(t, l, "s2", "priority=40000") == 12 && present(t, l, "s2", "priority=0 ") == 6
-	})
+	eventually(t, "the entries put back", func() bool { return standing() == before })
 	t.Logf("standing entries put back after %v", time.Since(began))
 	settled(c, l)
 	pingAll(t, l, false)

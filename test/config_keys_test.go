@@ -41,6 +41,7 @@ func otherValues() map[string]string {
 		"firewall.rules": "{rules: [{id: web, action: allow}]}",
 		"scp.nrf":        "{nrf: \"http://10.0.0.1:7777\", address: 10.0.0.9}", "scp.address": "{nrf: \"http://10.0.0.1:7777\", address: 10.0.0.9}", "scp.nrf_name": "{nrf_name: nrf.example.org}", "scp.listen": "{nrf: \"http://10.0.0.1:7777\", listen: \"10.0.0.2:7777\"}",
 		"scp.vips": "{vips: [10.0.0.192/26]}", "scp.registrars": "{registrars: [10.0.0.7/32]}",
+		"scp.names": "{names: {udm.example.org: [10.0.4.1]}}", "scp.resolver": "{resolver: \"10.0.0.53:53\"}",
 		"chain.last_tag": "{last_tag: 4000}", "balancer.mac_prefix": "{mac_prefix: \"06:aa:bb\"}", "router.mac_prefix": "{mac_prefix: \"06:aa:bb\"}", "nat.mac_prefix": "{mac_prefix: \"06:aa:bb\"}",
 		"forwarding.mode": "{mode: proactive}", "forwarding.subnets": "{subnets: [{gateway: 10.0.1.1/24}]}", "forwarding.router_mac": "{router_mac: \"02:00:00:00:00:09\"}",
 		"qos.ovsdb": "{ovsdb: \"tcp:{address}:6640\"}", "qos.ovsdb_switches": "{ovsdb_switches: {\"1\": \"unix:/run/db\"}}", "qos.vsctl": "{vsctl: vsctl}", "qos.vsctl_options": "{vsctl_options: [--dry-run]}",

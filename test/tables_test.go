@@ -23,27 +23,47 @@ var (
 	oldTable   = regexp.MustCompile(`table=[1-5],`)
 )
 
-// moveBack gives all switches the entries that they have in the tables where a
-// former version had them, before there were gaps.
+// formerly returns an entry as a former version had it, before there were gaps between the
+// tables; false if that had no such table, or no way on from there.
+func formerly(entry string) (string, bool) {
+	table, had := 0, true
+	entry = tabled.ReplaceAllStringFunc(counted.ReplaceAllString(entry, ""), func(text string) string {
+		m := tabled.FindStringSubmatch(text)
+		number, _ := strconv.Atoi(m[2])
+		was := 0
+		for _, x := range flow.Tables() {
+			is, to := int(x.Number) == number, int(x.Number) > number && m[1] == "table:"
+			if number > 0 && (is || to) && x.Was > 0 {
+				was = int(x.Was)
+				break
+			}
+		}
+		if m[1] == "table=" {
+			table, had = was, number == 0 || was > 0
+		} else {
+			had = had && was > table
+		}
+		return m[1] + strconv.Itoa(was)
+	})
+	return entry, had
+}
+
+// moveBack gives all switches the entries that they have as a former version had them.
 func moveBack(t *testing.T, l *lab.Lab) {
 	t.Helper()
-	was := map[string]string{}
-	for _, table := range flow.Tables() {
-		was[strconv.Itoa(int(table.Number))] = strconv.Itoa(int(table.Was))
-	}
 	for _, s := range l.Topology().Switches {
 		lines, err := l.OfctlDumpFlows(context.Background(), s.Name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, line := range lines {
-			lines[i] = tabled.ReplaceAllStringFunc(counted.ReplaceAllString(line, ""), func(text string) string {
-				m := tabled.FindStringSubmatch(text)
-				return m[1] + was[m[2]]
-			})
+		var former []string
+		for _, line := range lines {
+			if was, had := formerly(line); had {
+				former = append(former, was)
+			}
 		}
 		file := filepath.Join(t.TempDir(), "flows")
-		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(strings.Join(former, "\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		ofctl(t, l, s.Name, "replace-flows", file)

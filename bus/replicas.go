@@ -184,6 +184,13 @@ func (s *Store) State(ctx context.Context) (*api.StoreState, error) {
 	if err != nil {
 		return st, s.fail(ctx, "ask for the state of the store", err)
 	}
+	summarize(st, list, missing)
+	return st, nil
+}
+
+// summarize completes the state of a store that has answered, by its streams and the number
+// of those of which nobody has said anything.
+func summarize(st *api.StoreState, list []*jetstream.StreamInfo, missing int) {
 	up, behind := map[string]bool{}, map[string]bool{}
 	st.Quorum = missing == 0
 	for i, info := range list {
@@ -212,6 +219,5 @@ func (s *Store) State(ctx context.Context) (*api.StoreState, error) {
 		}
 	}
 	maps.DeleteFunc(up, func(server string, _ bool) bool { return behind[server] })
-	st.Servers = uint32(max(len(up), 1)) // somebody has answered
-	return st, nil
+	st.Servers = uint32(max(len(up), 1))
 }

@@ -233,6 +233,11 @@ func planWays(net nib.Snapshot, tagging *flow.Tagging, vlan uint16, nrf netip.Ad
 		}
 		all[sw][e.Key()] = e
 	}
+	advert := func(sw flow.DPID, m flow.Match, to flow.Port) { // the answer to a neighbour solicitation
+		if nrf.Addr().Is6() {
+			add(sw, flow.PriorityNRFAsk, m.WithICMPv6Type(flow.ICMPv6Advert), to)
+		}
+	}
 	toNRF := func(m flow.Match) flow.Match {
 		return m.WithEthDst(there.MAC).WithIPDst(netip.PrefixFrom(nrf.Addr(), nrf.Addr().BitLen())).WithIPProto(flow.IPProtoTCP).WithTCPDst(nrf.Port())
 	}
@@ -243,14 +248,13 @@ func planWays(net nib.Snapshot, tagging *flow.Tagging, vlan uint16, nrf netip.Ad
 		in1, up := in(c.At.Port).WithEthSrc(c.MAC), upOf(next, there, c.At.Switch)
 		add(c.At.Switch, flow.PriorityNRFWay, toNRF(in1), up)
 		add(c.At.Switch, flow.PriorityNRFAsk, asks(in1, c.addr, nrf.Addr()), up)
+		advert(c.At.Switch, in1.WithEthDst(there.MAC), up)
 		out := c.At.Port
 		for sw := c.At.Switch; ; {
 			from := upOf(next, there, sw)
 			back := in(from).WithEthSrc(there.MAC)
 			add(sw, flow.PriorityNRFWay, serves(back.WithEthDst(c.MAC), nrf), out)
-			if nrf.Addr().Is6() {
-				add(sw, flow.PriorityNRFAsk, back.WithEthDst(c.MAC).WithICMPv6Type(flow.ICMPv6Advert), out)
-			}
+			advert(sw, back.WithEthDst(c.MAC), out)
 			add(sw, flow.PriorityNRFAsk, asks(back, nrf.Addr(), c.addr), out)
 			if sw == there.At.Switch {
 				break
@@ -260,6 +264,7 @@ func planWays(net nib.Snapshot, tagging *flow.Tagging, vlan uint16, nrf netip.Ad
 			up = upOf(next, there, sw)
 			add(sw, flow.PriorityNRFWay, toNRF(in(out)), up)
 			add(sw, flow.PriorityNRFAsk, asks(in(out), netip.Addr{}, nrf.Addr()), up)
+			advert(sw, in(out).WithEthDst(there.MAC), up)
 		}
 	}
 	entries := map[flow.DPID][]flow.Entry{}

@@ -12,9 +12,16 @@ import (
 	"github.com/weft-sdn/weft/wefttest"
 )
 
-// TestWays: with the entries of planWays, and nothing else, switches take the TCP and ARP
-// of consumers to the NRF and its answers back, and nothing of others, nor anything else.
+// TestWays: with the entries of planWays, and nothing else, switches take the TCP, ARP and
+// neighbour discovery of consumers to the NRF and its answers back, and nothing of others, nor
+// anything else.
 func TestWays(t *testing.T) {
+	for name, v6 := range map[string]bool{"IPv4": false, "IPv6": true} {
+		t.Run(name, func(t *testing.T) { testWays(t, v6) })
+	}
+}
+
+func testWays(t *testing.T, v6 bool) {
 	var net nib.Snapshot
 	feed := wefttest.Network(reads, func(c nib.Change) { net = c.Is })
 	links := map[flow.Location]flow.Location{}
@@ -34,9 +41,15 @@ func TestWays(t *testing.T) {
 	link(flow.Location{Switch: 2, Port: 12}, flow.Location{Switch: 3, Port: 12}, "up")
 	link(flow.Location{Switch: 1, Port: 13}, flow.Location{Switch: 3, Port: 13}, "held")
 
-	nrf := netip.MustParseAddrPort("10.0.0.1:7777")
+	address := func(n int) netip.Addr {
+		if v6 {
+			return netip.AddrFrom16([16]byte{0: 0xfd, 15: byte(n)})
+		}
+		return netip.AddrFrom4([4]byte{10, 0, 0, byte(n)})
+	}
+	nrf := netip.AddrPortFrom(address(1), 7777)
 	at := func(n int, sw flow.DPID, port flow.Port) nrfClient {
-		return nrfClient{netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}), object.Station{MAC: macOf(n), At: flow.Location{Switch: sw, Port: port}}}
+		return nrfClient{address(n), object.Station{MAC: macOf(n), At: flow.Location{Switch: sw, Port: port}}}
 	}
 	there, near, far, third := at(1, 1, 1), at(2, 1, 2), at(3, 3, 1), at(4, 3, 2)
 	plan := planWays(net, &flow.Tagging{}, 0, nrf, there.Station, []nrfClient{near, far})
@@ -66,15 +79,24 @@ func TestWays(t *testing.T) {
 		return packet.AppendTCP(nil, packet.Ether{Src: from.MAC, Dst: to.MAC}, packet.IP{Src: from.addr, Dst: to.addr}, packet.TCPFields{SrcPort: src, DstPort: dst, Flags: packet.TCPSyn}, nil)
 	}
 	ask := func(from, to nrfClient) []byte {
+		if v6 {
+			return packet.AppendNDSolicit(nil, 0, packet.NDFields{SrcMAC: from.MAC, SrcIP: from.addr, Target: to.addr})
+		}
 		return packet.AppendARPRequest(nil, 0, packet.ARPFields{SenderMAC: from.MAC, SenderIP: from.addr, TargetIP: to.addr})
 	}
+	say := func(from, to nrfClient) []byte {
+		if v6 {
+			return packet.AppendNDAdvert(nil, 0, packet.NDFields{SrcMAC: from.MAC, SrcIP: from.addr, DstMAC: to.MAC, DstIP: to.addr, Target: from.addr})
+		}
+		return packet.AppendARPReply(nil, 0, packet.ARPFields{SenderMAC: from.MAC, SenderIP: from.addr, TargetMAC: to.MAC, TargetIP: to.addr})
+	}
 	for _, c := range []nrfClient{near, far} {
-		for what, frame := range map[string][]byte{"its SYN": tcp(c, there, 4000, 7777), "its question": ask(c, there)} {
+		for what, frame := range map[string][]byte{"its SYN": tcp(c, there, 4000, 7777), "its question": ask(c, there), "where it is": say(c, there)} {
 			if got := carry(c, frame); got != there.At {
 				t.Errorf("%v: %s comes to %v", c.addr, what, got)
 			}
 		}
-		for what, frame := range map[string][]byte{"the answer": tcp(there, c, 7777, 4000), "the NRF's question": ask(there, c)} {
+		for what, frame := range map[string][]byte{"the answer": tcp(there, c, 7777, 4000), "the NRF's question": ask(there, c), "where the NRF is": say(there, c)} {
 			if got := carry(there, frame); got != c.At {
 				t.Errorf("%v: %s comes to %v", c.addr, what, got)
 			}

@@ -431,8 +431,10 @@ func (b *balancer) missed(d *flow.Decision, failures []*api.ApplyFailure, err er
 		op := d.Ops[i]
 		if at := b.switches[op.Switch]; at != nil && op.Kind == flow.OpFlow {
 			at.again = 1
-			for _, v := range b.vips.List() {
-				v.missedGate(op.Switch, d.Flows[op.Index].Entry)
+			if e := d.Flows[op.Index].Entry; e.HardTimeout == gateTime {
+				for _, v := range b.vips.List() {
+					v.missedGate(op.Switch, e)
+				}
 			}
 		}
 	}

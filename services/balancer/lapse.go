@@ -27,9 +27,8 @@ func (v *vip) gate() flow.Entry {
 	}
 }
 
-// holds reports whether a VIP that lapses needs its gates: its members serve, or have
-// connections, of which none is to end while they drain. It is called with the balancer's
-// mu held.
+// holds reports whether a VIP that lapses needs its gates: a member serves, or drains and
+// still has connections. It is called with the balancer's mu held.
 func (v *vip) holds(b *balancer) bool {
 	return v.lapse && (!b.open(v) || slices.ContainsFunc(v.pool, func(m *member) bool { return len(m.conns) > 0 && m.wish != rest && m.grade() != bad }))
 }
@@ -60,8 +59,8 @@ func (v *vip) hold(b *balancer, now int64, d *flow.Decision) {
 	}
 }
 
-// missedGate notes that a switch has not taken an entry. If it is the gate of the VIP, the
-// one before it may have ended. It is called with the balancer's mu held.
+// missedGate notes that a switch has not taken a gate. If it is one of the VIP, the gate
+// before it may have ended. It is called with the balancer's mu held.
 func (v *vip) missedGate(sw flow.DPID, e flow.Entry) {
 	if g, had := v.gates[sw]; had && v.isGate(e) {
 		g.sent = g.before

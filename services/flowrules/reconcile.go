@@ -86,8 +86,8 @@ func (l *ledger) read(rd *reading, wanted ownerSet, began, now time.Time) {
 }
 
 // readFailed records that the switch has not reported its entries. It returns
-// whether they are presumed unknown from now on. Then it is asked ever more rarely, but
-// not more rarely than if it answered.
+// whether they are presumed unknown from now on. Such a switch is asked ever more rarely, at
+// least every VerifyInterval.
 func (l *ledger) readFailed(err error, now time.Time) (presumed bool) {
 	l.readLate++
 	l.readError = err.Error()
@@ -99,7 +99,7 @@ func (l *ledger) readFailed(err error, now time.Time) (presumed bool) {
 		l.presume(now)
 	}
 	if l.unknown {
-		pause := backoff.Exponential{First: latest, Last: max(latest, l.cfg.VerifyInterval)}
+		pause := backoff.Exponential{First: longestPause, Last: max(longestPause, l.cfg.VerifyInterval)}
 		l.readDue = now.Add(pause.After(max(1, l.readLate-unreadMax)))
 	}
 	return presumed

@@ -157,11 +157,11 @@ func (r *progress) byItself() bool {
 // latePause returns the pause after the n-th attempt in a row that failed because
 // the switch, or the store, was late.
 func latePause(n int) time.Duration {
-	return backoff.Exponential{First: 100 * time.Millisecond, Last: latest}.After(n)
+	return backoff.Exponential{First: 100 * time.Millisecond, Last: longestPause}.After(n)
 }
 
-// latest is the longest pause after which what was late is tried again.
-const latest = 10 * time.Second
+// longestPause is how long what was late waits for another try at most.
+const longestPause = 10 * time.Second
 
 // refusalPause returns the pause after the n-th refusal in a row.
 func refusalPause(cfg *Config, n int) time.Duration {

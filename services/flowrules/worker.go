@@ -174,7 +174,7 @@ func (w *worker) read(ctx context.Context, r *Rules, s step) {
 	if err != nil {
 		r.count.readErrors.Add(1)
 		presumed := l.readFailed(err, now)
-		if !l.unknown { // else others do not wait for its result
+		if !l.unknown { // of a switch that tells nothing, nobody waits for the next read
 			l.asked |= s.asked
 		}
 		if presumed {

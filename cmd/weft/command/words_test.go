@@ -19,6 +19,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"trace 10.0.0.1":                    "1 word, 10.0.0.1: want weft trace A B",
 		"qos add x --rate -5":               `--rate "-5": want a rate in whole kbit/s`,
 		"qos add x --rate 9999999999999999": `--rate "9999999999999999": want a rate in whole kbit/s, at most 1000T`,
+		"qos add x --rate 5T":               "--rate: 5T is more than 4T",
 		"get audit --since never":           `--since "never": want a duration, such as 500ms, 30s or 24h`,
 		"token create --name ci":            "give --role",
 		"get ports -s zz":                   `--switch: datapath id "zz": want up to 16 hex digits`,

@@ -36,9 +36,11 @@ func handOver(dir string, to account) error {
 		return &fs.PathError{Op: "stat", Path: dir, Err: err}
 	}
 	if int(st.Uid) != to.UID {
-		if err := unused(dir); err != nil {
+		lock, err := lockExisting(dir)
+		if err != nil {
 			return err
 		}
+		defer lock.Close() // without effect if there is none
 	}
 	h := &handing{dir: dir, from: st.Uid, to: to}
 	top, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -80,17 +82,21 @@ func handOver(dir string, to account) error {
 	return nil
 }
 
-// unused returns an error if a controller uses a data directory.
-func unused(dir string) error {
+// lockExisting locks a data directory, as a controller does that uses it; nil if none has
+// ever used it.
+func lockExisting(dir string) (*os.File, error) {
 	f, err := asowner.Open(filepath.Join(dir, bus.LockFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer f.Close()
-	return bus.Lock(f, dir)
+	if err := bus.Lock(f, dir); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // handing is one handing over.

@@ -329,7 +329,8 @@ type RouteChanged struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As it is now, or was last.
 	Route *Route `protobuf:"bytes,1,opt,name=route,proto3" json:"route,omitempty"`
-	// rerouted, removed or failed: of a new route, only the instances of forwarding are told (RoutesShared).
+	// rerouted, removed or failed. A new route has no such event: RoutesShared tells the
+	// instances of forwarding of it.
 	Change string `protobuf:"bytes,2,opt,name=change,proto3" json:"change,omitempty"`
 	// Why, for people.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`

@@ -47,22 +47,27 @@ func (d *deployment) connectTo(address string) *testbed.Source {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testwait.Limit)
 	defer cancel()
+	roles := api.NewDiscoveryClient(d.conn)
+	edges := func() int {
+		n := 0
+		ports, err := roles.ListPortRoles(ctx, &api.ListPortRolesRequest{})
+		for _, p := range ports.GetPorts() {
+			if p.Role == "edge" && p.At.GetDpid() == flow.DPID(loadDPID).String() {
+				n++
+			}
+		}
+		if err != nil {
+			return -1
+		}
+		return n
+	}
+	eventually(d.t, "no simulated switch before it", func() bool { return edges() == 0 })
 	s, err := d.source(ctx, testbed.SourceConfig{Address: address, DPID: loadDPID, Hosts: loadHosts, Ports: loadPorts, Seed: 1})
 	if err != nil {
 		d.t.Fatalf("%v\n%s", err, d.logs())
 	}
 	d.t.Cleanup(s.Close)
-	roles := api.NewDiscoveryClient(d.conn)
-	eventually(d.t, "the ports of the simulated switch settled", func() bool {
-		ports, err := roles.ListPortRoles(ctx, &api.ListPortRolesRequest{})
-		edges := 0
-		for _, p := range ports.GetPorts() {
-			if p.Role == "edge" && p.At.GetDpid() == flow.DPID(loadDPID).String() {
-				edges++
-			}
-		}
-		return err == nil && edges == loadPorts
-	})
+	eventually(d.t, "the ports of the simulated switch settled", func() bool { return edges() == loadPorts })
 	if err := s.Announce(ctx, 400); err != nil {
 		d.t.Fatal(err)
 	}
@@ -96,9 +101,23 @@ func (l *load) end() account {
 		l.d.t.Errorf("load: %v", err)
 	}
 	if a.lost > 0 {
-		l.d.t.Errorf("%d of %d packet-ins lost: %d answered, %d shed %s\n%s", a.lost, len(a.messages), a.answered, a.shed, a.reasons, l.d.logs())
+		l.d.t.Errorf("%d of %d packet-ins lost, %s: %d answered, %d shed %s\n%s", a.lost, len(a.messages), a.unanswered(), a.answered, a.shed, a.reasons, l.d.logs())
 	}
 	return a
+}
+
+// unanswered says when the messages without an answer were sent.
+func (a *account) unanswered() string {
+	var list []time.Duration
+	for _, m := range a.messages {
+		if m.Answered.IsZero() {
+			list = append(list, m.Due.Sub(a.messages[0].Due))
+		}
+	}
+	if len(list) == 0 {
+		return "none unanswered"
+	}
+	return fmt.Sprintf("%d unanswered, sent from %v to %v after the first", len(list), list[0], list[len(list)-1])
 }
 
 func (l *load) account() (a account, err error) {

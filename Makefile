@@ -29,7 +29,10 @@ ALL = ./... ./bench/...
 # Everything is compiled with the profile by which the command is, once for both, and
 # without gRPC's own tracing, whose pages are templates: with one in a program, the linker
 # keeps all methods of all types. -tags of a command line takes the place of that here.
-export GOFLAGS += -trimpath -pgo=$(CURDIR)/cmd/weft/default.pgo -tags=grpcnotrace
+# Nothing is kept for a debugger, which is a sixth of the compiler's work; for one, go build
+# ./cmd/weft. COMPILE goes before what only compiles: the collector may rest for longer.
+export GOFLAGS += -trimpath -pgo=$(CURDIR)/cmd/weft/default.pgo -tags=grpcnotrace -gcflags=all=-dwarf=false
+COMPILE = GOGC=400 GOMEMLIMIT=1GiB
 VERSION = $(shell git describe --tags --match 'v*' --dirty 2>/dev/null)
 
 .PHONY: setup build loom loom-check loom-test demo test compiled vet sums test-long virtual virtual-same virtual-defects soak race fuzz ryu-parity reference check format lint lint-more image generate api-code generated profile
@@ -38,7 +41,7 @@ setup:
 	.ci/setup
 
 build: loom
-	go build -ldflags '-w -X github.com/weft-sdn/weft/cmd/weft/run.version=$(VERSION)' -o bin/ ./cmd/weft ./cmd/weft-cni ./bench/cmd/weft-bench
+	$(COMPILE) go build -ldflags '-w -X github.com/weft-sdn/weft/cmd/weft/run.version=$(VERSION)' -o bin/ ./cmd/weft ./cmd/weft-cni ./bench/cmd/weft-bench
 
 # Loom, the page in the browser, if npm is there and its sources have changed; it
 # is compiled into bin/weft.
@@ -62,7 +65,7 @@ test: setup sums format build
 	$(GOTEST) "$(FIRST_PACKAGES) $$(go list $(ALL) | grep -v /loom$$ | tr '\n' ' ')" -- $(ONCE) -p 4 -parallel 4 -skip "$$(.ci/tests)"
 
 compiled:
-	go list -export -test $(ALL) >/dev/null
+	$(COMPILE) go list -export -test $(ALL) >/dev/null
 
 # Loom's types and unit tests.
 loom-check:

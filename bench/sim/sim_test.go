@@ -83,7 +83,7 @@ func TestOnePortSends(t *testing.T) {
 	if hosts, answered, err := n.Announce(ctx, 8, testwait.Limit); err != nil || hosts != 18 || answered != 18 {
 		t.Fatalf("Announce: %d of %d answered, %v; want 18 of 18", answered, hosts, err)
 	}
-	if r, err := n.Measure(ctx, Load{Window: 64, Duration: 50 * time.Millisecond}); err != nil || r.Answered == 0 {
+	if r, err := n.Measure(ctx, Load{Window: 64, Duration: 50 * time.Millisecond, Patience: testwait.Limit}); err != nil || r.Answered == 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	nd := n.nodes[1]

@@ -163,8 +163,15 @@ func (w *packetTrace) join(order []string) {
 	slices.SortStableFunc(w.packet.Entries, func(a, b *api.WatchedEntry) int {
 		return cmp.Or(cmp.Compare(a.AtUs, b.AtUs), cmp.Compare(a.Dpid, b.Dpid))
 	})
+	place := func(s *api.WatchedStage) int { // what was decided later comes after the pipeline
+		i := slices.Index(order, s.Service)
+		if s.Verdict == local.VerdictLater {
+			i += len(order) + 1
+		}
+		return i
+	}
 	slices.SortStableFunc(w.packet.Stages, func(a, b *api.WatchedStage) int {
-		return cmp.Or(compareBool(a.Verdict == local.VerdictLater, b.Verdict == local.VerdictLater), cmp.Compare(slices.Index(order, a.Service), slices.Index(order, b.Service)), cmp.Compare(a.StartUs, b.StartUs))
+		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a.StartUs, b.StartUs))
 	})
 }
 
@@ -182,15 +189,4 @@ func (w *packetTrace) missing() (list []string) {
 	}
 	slices.Sort(list)
 	return list
-}
-
-// compareBool puts what is not before what is.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

@@ -1,5 +1,9 @@
 package flow
 
+import (
+	"slices"
+)
+
 // Table-modification limits of OpenFlow 1.3.5.
 const (
 	TableAll      uint8  = 0xff
@@ -62,19 +66,7 @@ func (e *Entry) Same(o *Entry) bool {
 		e.IdleTimeout == o.IdleTimeout && e.HardTimeout == o.HardTimeout && e.Flags == o.Flags &&
 		e.MetaMask == o.MetaMask && e.Metadata&e.MetaMask == o.Metadata&o.MetaMask &&
 		e.Cookie.Owner() == o.Cookie.Owner() && e.Cookie.ID() == o.Cookie.ID() &&
-		sameActions(e.Apply, o.Apply) && sameActions(e.Write, o.Write)
-}
-
-func sameActions(a, b []Action) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
+		slices.Equal(e.Apply, o.Apply) && slices.Equal(e.Write, o.Write)
 }
 
 // Cookie names the writer of a flow entry: a mark that distinguishes Weft's

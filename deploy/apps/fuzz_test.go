@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/localsocket"
 )
 
 // FuzzFrame: whatever a WebSocket sends, it is a frame of one kind or an error.
@@ -89,7 +90,7 @@ func FuzzHello(f *testing.F) {
 		if info, err := o.apps.check(t.Context(), h); err == nil && !appName.MatchString(info.Name) {
 			t.Errorf("name %q passes", info.Name)
 		}
-		if u, err := o.checkURL(h.GetUrl()); err == nil && (u.Scheme != "http" || !loopback(u.Hostname())) {
+		if u, err := o.checkURL(h.GetUrl()); err == nil && (u.Scheme != "http" || !localsocket.Loopback(u.Hostname())) {
 			t.Errorf("url %q passes", h.GetUrl())
 		}
 	})

@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/localsocket"
 )
 
 // identities returns the names of services and apps in an app's certificate.
@@ -56,7 +55,7 @@ func (o *Server) Protect(next http.Handler) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		err := o.known(r.Context())
-		if host := hostname(r.Host); o.config.Peer == nil && !loopback(host) {
+		if host := r.Host; o.config.Peer == nil && !localsocket.Loopback(host) {
 			err = api.Errorf(codes.PermissionDenied, "host %q is not this machine: use 127.0.0.1 or localhost; other machines need certificates", host)
 		}
 		if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r) {
@@ -68,23 +67,6 @@ func (o *Server) Protect(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// hostname returns a Host header without its port.
-func hostname(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		return name
-	}
-	return strings.Trim(host, "[]")
-}
-
-// loopback reports whether a host is this machine, by any of its names.
-func loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.Unmap().IsLoopback()
 }
 
 func sameOrigin(origin string, r *http.Request) bool {
@@ -108,7 +90,7 @@ func (o *Server) checkURL(text string) (*url.URL, error) {
 		return fail("want where the app listens, such as http://127.0.0.1:8000/packets")
 	case u.User != nil || u.Fragment != "":
 		return fail("want no user and no fragment in it")
-	case u.Scheme == "http" && loopback(u.Hostname()):
+	case u.Scheme == "http" && localsocket.Loopback(u.Hostname()):
 		return u, nil
 	case u.Scheme == "http":
 		return fail("want 127.0.0.1 or localhost; apps on other machines need https, and Weft certificates")
@@ -122,8 +104,7 @@ func (o *Server) checkURL(text string) (*url.URL, error) {
 
 // dialLocal checks the resolved address before a dial.
 func dialLocal(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil || !loopback(host) {
+	if !localsocket.Loopback(address) {
 		return fmt.Errorf("address %s is not of this machine", address)
 	}
 	return nil

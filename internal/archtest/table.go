@@ -55,7 +55,7 @@ var table = []row{
 	{"deploy/plans", []string{"plan"}, nil},
 	{"deploy/scaler", []string{"plan", "plan/size", "plan/simulate"}, nil},
 	{"deploy/config", []string{".", "api", "plan", "internal/document"}, []string{codes}},
-	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/local", "internal/asowner", "internal/backoff", "internal/document", "internal/ownthread", "internal/rootpart"}, []string{"*"}},
+	{"deploy/*", []string{".", "flow", "packet", "api", "plan", "bus", "transport", "transport/*", "deploy/local", "internal/asowner", "internal/backoff", "internal/document", "internal/localsocket", "internal/ownthread", "internal/rootpart"}, []string{"*"}},
 	{"policy/policytest", []string{".", "api", "policy", "wefttest", "internal/testwait"}, []string{codes, "google.golang.org/protobuf/"}},
 	{"wefttest", []string{".", "nib", "flow", "packet", "api", "deploy/config", "deploy/local", "internal/testwait"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only

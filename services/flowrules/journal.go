@@ -133,21 +133,16 @@ func (j journal) load(ctx context.Context) ([]*batch, error) {
 			}
 		}
 	}
+	unfinished := func(b *batch) int {
+		if b.outcome != nil {
+			return 0
+		}
+		return 1
+	}
 	slices.SortFunc(list, func(a, b *batch) int {
-		return cmp.Or(compareBool(b.outcome != nil, a.outcome != nil), a.touched.Compare(b.touched), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(unfinished(a), unfinished(b)), a.touched.Compare(b.touched), cmp.Compare(a.name, b.name))
 	})
 	return list, nil
-}
-
-// compareBool puts false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // read adds the entries of a part.

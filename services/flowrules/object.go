@@ -2,6 +2,7 @@ package flowrules
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -99,19 +100,7 @@ func sameGroup(w, h *flow.Group) bool {
 				return false
 			}
 		}
-		if !sameActions(reportedActions(a.Actions), reportedActions(b.Actions)) {
-			return false
-		}
-	}
-	return true
-}
-
-func sameActions(a, b []flow.Action) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
+		if !slices.Equal(reportedActions(a.Actions), reportedActions(b.Actions)) {
 			return false
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -110,7 +109,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("token: %d characters; want at least %d, such as those of `openssl rand -hex 16`", len(c.Token), minToken)
 	case strings.ContainsAny(c.Token, " \t\r\n"):
 		return fmt.Errorf("token: has white space in it; want printable characters only")
-	case !c.private() && c.OpenLoopback && !loopback(host):
+	case !c.private() && c.OpenLoopback && !localsocket.Loopback(host):
 		return fmt.Errorf("listen: %s is not a loopback address, so whoever reaches it could control the network: set token or token_file, or open_loopback: false if there are tokens of weft token, or listen on 127.0.0.1", c.Listen)
 	case c.ClientAuthority != "" && c.Certificate == "":
 		return fmt.Errorf("client_authority: clients show certificates over TLS only: set certificate and key, too (weft certs controller)")
@@ -169,12 +168,3 @@ func (c *Config) userRoles() (map[int]role, error) {
 
 // private reports whether the configuration has a token.
 func (c *Config) private() bool { return c.Token != "" || c.TokenFile != "" }
-
-// loopback reports whether a host, a name or an address, is this machine.
-func loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && a.Unmap().IsLoopback()
-}

@@ -194,7 +194,7 @@ func (g *guard) check(r *http.Request) (caller, *denied) {
 			return who, no
 		}
 	}
-	if host := hostname(r.Host); !loopback(host) && !strings.EqualFold(host, g.listen) {
+	if host := hostname(r.Host); !localsocket.Loopback(host) && !strings.EqualFold(host, g.listen) {
 		return caller{}, &denied{kind: codes.PermissionDenied, why: refusedHost, text: fmt.Sprintf("host %q is not this server: use 127.0.0.1 or localhost, or set gateway.token", host)}
 	}
 	if foreign != "" {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/keypair"
+	"github.com/weft-sdn/weft/internal/localsocket"
 	"github.com/weft-sdn/weft/internal/northbound"
 	"github.com/weft-sdn/weft/loom"
 )
@@ -257,7 +258,7 @@ func (s *server) serve(ctx context.Context, l *northbound.Listener) error {
 		}
 	}()
 	s.log.Info("northbound is open", "address", l.Addr().String(), "tls", s.pair != nil, "token", s.guard.tokens.asked() || !s.guard.open)
-	if host := hostname(l.Addr().String()); s.pair == nil && !loopback(host) {
+	if host := hostname(l.Addr().String()); s.pair == nil && !localsocket.Loopback(host) {
 		s.log.Warn("the northbound is not secret: tokens can be read on the way; set gateway.certificate and gateway.key (weft certs controller)", "address", l.Addr().String())
 	}
 	select {

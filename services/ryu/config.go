@@ -3,10 +3,10 @@ package ryu
 import (
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/localsocket"
 )
 
 // Config is how Ryu's REST is offered.
@@ -55,7 +55,7 @@ func (c *Config) Validate() error {
 		if err != nil {
 			return fmt.Errorf("listen: %q: want HOST:PORT, such as 127.0.0.1:8080, or nothing", c.Listen)
 		}
-		if !c.Exposed && !loopback(host) {
+		if !c.Exposed && !localsocket.Loopback(host) {
 			return fmt.Errorf("listen: %s is not a loopback address, and Ryu's REST knows no passwords: listen on 127.0.0.1, or set exposed: true if all who reach it may control the network", c.Listen)
 		}
 	}
@@ -76,13 +76,4 @@ func (c *Config) Validate() error {
 		}
 	}
 	return nil
-}
-
-// loopback reports whether a host, a name or an address, is this machine.
-func loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && a.Unmap().IsLoopback()
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/weft-sdn/weft/internal/localsocket"
 	"github.com/weft-sdn/weft/internal/northbound"
 )
 
@@ -106,7 +107,7 @@ func (s *server) guard(r *http.Request) error {
 	if err != nil {
 		host = r.Host
 	}
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err != nil && !s.config.Exposed && !loopback(host) {
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err != nil && !s.config.Exposed && !localsocket.Loopback(host) {
 		return &failure{403, fmt.Sprintf("host %.80q: want an address or localhost", host)}
 	}
 	return nil

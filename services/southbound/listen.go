@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"syscall"
@@ -92,7 +91,7 @@ func (c *Config) checkListen() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
-		if host, _, _ := net.SplitHostPort(address); network == "tcp" && !c.Plain && !loopback(host) {
+		if host, _, _ := net.SplitHostPort(address); network == "tcp" && !c.Plain && !localsocket.Loopback(host) {
 			return fmt.Errorf("%s: %s is not a loopback address, and without TLS whoever reaches it can pose as a switch or read along: use tls:%s with certificate, key and authority (weft certs controller), or set plain: true if the network is yours alone", key, l, address)
 		}
 	}
@@ -160,13 +159,4 @@ func (c *Config) openSecrets() (*secure.Secrets, *keypair.Pair, error) {
 		return nil, nil, err
 	}
 	return secure.NewSecrets(pair.Server(), names), pair, nil
-}
-
-// loopback reports whether a host, a name or an address, is this machine.
-func loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && a.Unmap().IsLoopback()
 }

@@ -2,9 +2,9 @@ package socket
 
 import (
 	"fmt"
-	"net"
 	"net/http"
-	"strings"
+
+	"github.com/weft-sdn/weft/internal/localsocket"
 )
 
 // FromPage reports a request that a browser may have been made to send by a
@@ -14,12 +14,8 @@ func FromPage(r *http.Request) error {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		return fmt.Errorf("requests from pages, as of %.80q, are refused", origin)
 	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if r.TLS == nil && !loopback(net.JoinHostPort(strings.Trim(host, "[]"), "0")) {
-		return fmt.Errorf("host %.80q is not this machine: use 127.0.0.1 or localhost; other machines need certificates", host)
+	if r.TLS == nil && !localsocket.Loopback(r.Host) {
+		return fmt.Errorf("host %.80q is not this machine: use 127.0.0.1 or localhost; other machines need certificates", r.Host)
 	}
 	return nil
 }

@@ -89,7 +89,7 @@ const userTimeout = 20 * time.Second
 // other machines could reach it and there is no TLS.
 func Admit(address string, secure bool) error {
 	network, where, err := Split(address)
-	if err == nil && network == "tcp" && !secure && !loopback(where) {
+	if err == nil && network == "tcp" && !secure && !localsocket.Loopback(where) {
 		err = errors.New("other machines could reach it and there is no TLS; give certificates (weft certs) or listen on 127.0.0.1")
 	}
 	return err
@@ -117,19 +117,6 @@ func open(address string, secure bool) (net.Listener, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
-}
-
-// loopback says whether only this machine can reach an address.
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }
 
 // Peer returns the identities in the certificate of the peer that a TLS

@@ -42,3 +42,30 @@ func TestAskedDuringARead(t *testing.T) {
 		})
 	}
 }
+
+// TestSlowReads: the time of a read makes the next one later, but a switch that once took
+// long is not left alone for more than a few intervals.
+func TestSlowReads(t *testing.T) {
+	for _, c := range []struct {
+		interval, took time.Duration
+		switches       int
+		lacked         bool // the reading lacked entries
+		want           time.Duration
+	}{
+		{time.Minute, time.Millisecond, 1, false, time.Minute},
+		{time.Minute, 2 * time.Second, 1, false, 200 * time.Second},
+		{time.Minute, 30 * time.Second, 1, false, 5 * time.Minute},
+		{time.Minute, 30 * time.Second, 10_000, false, 10 * time.Minute},
+		{time.Minute, time.Millisecond, 1, true, 7 * time.Second},
+		{time.Minute, 30 * time.Second, 1, true, 5 * time.Minute},
+		{2 * time.Second, 30 * time.Second, 1, false, 10 * time.Second},
+	} {
+		l, now := connected(nil, newReading(nil)), time.Now()
+		l.cfg.VerifyInterval, l.soon = c.interval, c.lacked
+		l.asked = 0
+		l.again(c.took, c.switches, 0.5, now)
+		if got := l.readDue.Sub(now).Round(time.Millisecond); got != c.want {
+			t.Errorf("%+v: the next read is in %v", c, got)
+		}
+	}
+}

@@ -23,7 +23,8 @@ type Config struct {
 	Parallel int `yaml:"parallel"`
 	// VerifyInterval is how often the entries of a switch are read again to
 	// find what has changed behind our back; 0 is never. It grows with the
-	// number of switches and with how long a switch takes to answer.
+	// number of switches, and up to five times with how long a switch takes to
+	// answer.
 	VerifyInterval time.Duration `yaml:"verify_interval"`
 	// VerifyAge is how old an entry must be to be judged.
 	VerifyAge time.Duration `yaml:"verify_age"`

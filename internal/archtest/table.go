@@ -60,7 +60,7 @@ var table = []row{
 	{"wefttest", []string{".", "nib", "flow", "packet", "api", "deploy/config", "deploy/local", "internal/testwait"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
 	{"node", []string{"api", "flow", "openflow", "internal/backoff", "internal/document", "internal/ownthread"}, []string{"github.com/vishvananda/", "golang.org/x/sys/", "google.golang.org/"}},
-	{"lab/topology", []string{"flow", "internal/document"}, []string{"gonum.org/"}},
+	{"lab/topology", []string{"flow", "internal/bitrate", "internal/document"}, []string{"gonum.org/"}},
 	{"lab/machine", []string{"lab/topology", "internal/cputime", "internal/ownthread", "internal/wholefile"}, []string{"github.com/vishvananda/", "golang.org/x/sync/", "golang.org/x/sys/"}},
 	{"lab/layout", []string{"flow", "lab/topology", "lab/machine"}, nil},
 	{"lab/links", []string{"lab/topology", "lab/machine", "lab/layout"}, []string{"github.com/vishvananda/", "golang.org/x/sys/"}},
@@ -78,6 +78,7 @@ var table = []row{
 	{"internal/document", []string{"internal/asowner"}, []string{yaml}},
 	{"internal/asowner", []string{"internal/ownthread", "internal/wholefile"}, []string{"golang.org/x/sys/"}},
 	{"internal/keypair", []string{"internal/asowner"}, nil},
+	{"internal/bitrate", nil, nil},
 	{"internal/localsocket", nil, []string{"golang.org/x/sys/"}},
 	{"internal/northbound", []string{"internal/document", "internal/localsocket"}, nil},
 	{"internal/machineservice", []string{"internal/asowner", "internal/localsocket", "internal/northbound", "internal/shares"}, []string{"google.golang.org/", "github.com/grpc-ecosystem/grpc-gateway/"}},
@@ -95,7 +96,7 @@ var table = []row{
 	{"test/testbed", []string{"api", "flow", "openflow", "packet", "plan", "deploy/plans", "lab", "lab/*", "internal/backoff", "internal/companion", "internal/cputime", "internal/freeport", "internal/ownthread", "test/measure"}, []string{"golang.org/x/sys/", "google.golang.org/grpc"}},
 	{"test", []string{"*", "*/*"}, []string{"*"}},
 	{"docs", []string{"*", "*/*", "cmd/weft/command"}, []string{"*"}}, // tests only
-	{"cmd/weft/cli", []string{"api", "flow", "lab", "lab/*", "plan/*", "internal/asowner", "internal/document"}, []string{"*"}},
+	{"cmd/weft/cli", []string{"api", "flow", "lab", "lab/*", "plan/*", "internal/asowner", "internal/bitrate", "internal/document"}, []string{"*"}},
 	{"cmd/weft/planning", []string{".", "flow", "api", "plan", "plan/partition", "deploy/config", "deploy/members", "deploy/plans"}, []string{"github.com/spf13/pflag", codes, "google.golang.org/protobuf/"}},
 	{"cmd/weft/*", []string{"*", "*/*", "cmd/weft/*"}, []string{"*"}},
 	{"bench/cmd/weft-bench/*", []string{"*", "*/*", "*/*/*", "bench/cmd/weft-bench/*"}, []string{"*"}},

@@ -243,7 +243,7 @@ func TestParseProblems(t *testing.T) {
 			`f:3: host h1, program ls: "WEFT_LAB_DIR" is not a name for a variable; allowed: ` + envRule},
 		"rate": {
 			two + "links:\n- {a: s1, b: s2, rate: 100Mb/s}\n",
-			`f:3: rate: "100Mb/s" is not a rate: write a number and bit, kbit, mbit or gbit, such as 100mbit, at least 8kbit`},
+			`f:3: rate: "100Mb/s": want a rate: a number with K, M, G or T (bit/s), or with bit, kbit, mbit, gbit or tbit, such as 100M, 2.5G or 100mbit`},
 		"delay":  {two + "links:\n- {a: s1, b: s2, delay: 5}\n", `f:3: delay: "5" is not a delay: write a number and us, ms or s, such as 5ms, at most 10s`},
 		"jitter": {two + "links:\n- {a: s1, b: s2, jitter: 1h}\n", `f:3: jitter: "1h" is not a delay: write a number and us, ms or s, such as 5ms, at most 10s`},
 		"loss":   {two + "links:\n- {a: s1, b: s2, loss: 101%}\n", `f:3: loss: "101%" is not a percentage: write a number from 0% to 100%, such as 1%`},

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/bitrate"
 )
 
 // Rate is a link's rate in bit/s.
@@ -15,21 +17,16 @@ var rateUnits = []struct {
 	bits float64
 }{{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}, {"bit", 1}}
 
-// ParseRate reads a rate such as "100mbit" or "1.5gbit", in the units of tc(8).
+// ParseRate reads a rate such as "100mbit", in the units of tc(8), or "100M".
 func ParseRate(s string) (Rate, error) {
-	t := strings.ToLower(strings.TrimSpace(s))
-	for _, u := range rateUnits {
-		n, ok := strings.CutSuffix(t, u.name)
-		if !ok {
-			continue
-		}
-		f, err := strconv.ParseFloat(strings.TrimSpace(n), 64)
-		if err != nil || f*u.bits < 8000 || f*u.bits > 1e12 {
-			break
-		}
-		return Rate(f * u.bits), nil
+	bits, err := bitrate.Parse(s)
+	if err != nil {
+		return 0, err
 	}
-	return 0, fmt.Errorf("%q is not a rate: write a number and bit, kbit, mbit or gbit, such as 100mbit, at least 8kbit", s)
+	if bits < 8000 || bits > 1e12 {
+		return 0, fmt.Errorf("%q: want a rate from 8K to 1T (8kbit to 1tbit), such as 100M or 100mbit", s)
+	}
+	return Rate(bits), nil
 }
 
 func (r Rate) String() string {

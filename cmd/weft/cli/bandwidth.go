@@ -1,9 +1,12 @@
 package cli
 
 import (
-	"fmt"
+	"errors"
+	"math"
 	"strconv"
 	"strings"
+
+	"github.com/weft-sdn/weft/internal/bitrate"
 )
 
 // Bandwidth is the value of a flag that is a bandwidth: kilobits per second.
@@ -25,19 +28,16 @@ func (r *Bandwidth) String() string {
 	return "0"
 }
 
-// Set reads a rate: a number of kbit/s, or one with K, M, G or T behind it (bit/s).
+// Set reads a rate as bitrate.Parse does, or a plain number of kbit/s.
 func (r *Bandwidth) Set(text string) error {
-	unit := uint64(1)
-	number := text
-	for _, u := range rateUnits {
-		if n, ok := strings.CutSuffix(strings.ToUpper(text), u.letter); ok {
-			number, unit = n, u.kbps
-		}
+	unit := text
+	if strings.Trim(text, ".0123456789") == "" {
+		unit += "K"
 	}
-	f, err := strconv.ParseFloat(number, 64)
-	kbps := f * float64(unit)
-	if err != nil || strings.ContainsAny(number, "xXpPiInN_") || !(kbps >= 0) || kbps > 1e12 || kbps != float64(uint64(kbps)) {
-		return fmt.Errorf("want a rate in whole kbit/s, at most 1000T, such as 10G, 2.5G, 100M, 64K, or kbit/s as a plain number")
+	bits, err := bitrate.Parse(unit)
+	kbps := bits / 1000
+	if err != nil || kbps > 1e12 || kbps != math.Trunc(kbps) {
+		return errors.New("want a rate in whole kbit/s, at most 1000T: " + bitrate.Form + "; a plain number is kbit/s")
 	}
 	*r = Bandwidth(kbps)
 	return nil

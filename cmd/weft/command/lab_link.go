@@ -36,7 +36,7 @@ host, or SWITCH:PORT where two switches have several links):
 	}
 	var rate, delay, jitter, loss string
 	f := cmd.Flags()
-	f.StringVar(&rate, "rate", "", "with set: rate such as 100mbit, or none")
+	f.StringVar(&rate, "rate", "", "with set: rate such as 100mbit or 100M, or none")
 	f.StringVar(&delay, "delay", "", "with set: one-way delay such as 5ms")
 	f.StringVar(&jitter, "jitter", "", "with set: jitter such as 1ms")
 	f.StringVar(&loss, "loss", "", "with set: loss such as 1%")
@@ -127,7 +127,7 @@ func labFlag[T any](flag, text string, parse func(string) (T, error)) (*T, error
 	}
 	v, err := parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("--%s: %w", flag, err)
+		return nil, fmt.Errorf("--%s %w", flag, err)
 	}
 	return &v, nil
 }

@@ -218,7 +218,7 @@ iperf3): TCP with CUBIC, or UDP.`,
 			case udp != "":
 				var err error
 				if opt.UDP, err = topology.ParseRate(udp); err != nil {
-					return cli.Usagef(cmd, "--udp: %v", err)
+					return cli.Usagef(cmd, "--udp %v", err)
 				}
 			}
 			l, far, err := labAnywhere(name)
@@ -252,6 +252,6 @@ iperf3): TCP with CUBIC, or UDP.`,
 	f.BoolVarP(&opt.IPv6, "ipv6", "6", false, "over IPv6")
 	f.DurationVarP(&opt.Duration, "time", "t", 5*time.Second, "how long, in whole seconds")
 	f.IntVarP(&opt.Streams, "parallel", "P", 1, "streams at a time")
-	f.StringVar(&udp, "udp", "", "send UDP at this rate, such as 50mbit")
+	f.StringVar(&udp, "udp", "", "send UDP at this rate, such as 50mbit or 50M")
 	return cmd
 }

@@ -110,7 +110,7 @@ func TestLabUsageErrors(t *testing.T) {
 		"ping h1 h2 --name nowhere":    "lab nowhere: no such lab is up; see `weft lab list`",
 		"exec h1 --name nowhere -- ls": "lab nowhere: no such lab is up",
 		"iperf h1 h2 --name nowhere":   "lab nowhere: no such lab is up",
-		"iperf h1 h2 --udp 5":          `"5" is not a rate`,
+		"iperf h1 h2 --udp 5":          `--udp "5": want a rate: `,
 		"link --name nowhere":          "lab nowhere: no such lab is up",
 		"graph --name nowhere":         "lab nowhere: no such lab is up",
 		"serve --allow all":            `--allow: "all" cannot be allowed; allowed: exec, capture, up, down, run`,

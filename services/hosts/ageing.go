@@ -16,8 +16,8 @@ func (t *table) advance(now int64, d *flow.Decision) {
 		*d, t.asking = t.asking, *d
 	}
 	t.notices.send(now, t, d)
-	if t.calling.hasPassed(now) {
-		t.askNewHosts(now, d)
+	if t.questions.due.hasPassed(now) {
+		t.questions.askNewHosts(now, d)
 	}
 	if t.judging.hasPassed(now) {
 		t.decideClaims(now, d)
@@ -48,7 +48,7 @@ func (t *table) age(now int64, d *flow.Decision) {
 		if silent >= age*8/10 {
 			if now-h.asked >= age/10 {
 				h.asked = now
-				t.ask(h, netip.Addr{}, d)
+				t.questions.ask(h, netip.Addr{}, d)
 			}
 			next = min(h.asked+age/10, seen+age)
 		}

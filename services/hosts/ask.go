@@ -10,12 +10,31 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
+// questions asks hosts for their addresses: new ones soon, so that it is known which
+// of them answer, others whenever the table wants to know whether they are still
+// there. table.mu guards it, except probes and tagging.
+type questions struct {
+	probes        uint64        // Config.ProbeMAC
+	tagging       flow.Tagging  // of virtual networks
+	first, second []dueQuestion // to new hosts
+	due           deadline      // of these
+}
+
+// dueQuestion is a host and the time at which to probe it.
+type dueQuestion struct {
+	host *host
+	due  int64
+}
+
+// rollCallAtOnce bounds the hosts that are asked for the first time in one step.
+const rollCallAtOnce = 10
+
 // ask appends to d a question to a host at its place: for ip, or, if ip is not
 // valid, for the address confirmed last.
-func (t *table) ask(h *host, ip netip.Addr, d *flow.Decision) {
+func (q *questions) ask(h *host, ip netip.Addr, d *flow.Decision) {
 	if ip = h.address(ip); ip.IsValid() {
 		a := h.has(ip)
-		t.askAt(h.at.Load().Location, h.id, ip, a == nil || a.used, d)
+		q.askAt(h.at.Load().Location, h.id, ip, a == nil || a.used, d)
 	}
 }
 
@@ -39,50 +58,35 @@ func (h *host) address(ip netip.Addr) netip.Addr {
 // askAt appends to d a question for an address to a host at a port, unless no
 // frames of the host's VLAN leave there. used says that the host has sent packets
 // with the address.
-func (t *table) askAt(at flow.Location, who id, ip netip.Addr, used bool, d *flow.Decision) {
-	tag, ok := t.tagging.Egress(at, keyVLAN(who))
+func (q *questions) askAt(at flow.Location, who id, ip netip.Addr, used bool, d *flow.Decision) {
+	tag, ok := q.tagging.Egress(at, keyVLAN(who))
 	if !ok {
 		return
 	}
 	d.PacketOut(at.Switch, flow.PacketOut{
 		BufferID: flow.BufferNone, InPort: flow.PortController,
-		Actions: d.Actions(append(slices.Clip(tag), flow.Output(at.Port))...), Data: t.buildProbe(who, ip, used),
+		Actions: d.Actions(append(slices.Clip(tag), flow.Output(at.Port))...), Data: q.buildProbe(who, ip, used),
 	})
 }
 
-// rollCall holds the hosts to be asked for the first time, so that it is known
-// which of them answer. table.mu guards it.
-type rollCall struct {
-	first, second []dueQuestion
-}
-
-// dueQuestion is a host and the time at which to probe it.
-type dueQuestion struct {
-	host *host
-	due  int64
-}
-
-// rollCallAtOnce bounds the hosts that are asked for the first time in one step.
-const rollCallAtOnce = 10
-
 // call schedules questions to a new host: soon, and a second later unless it
 // has answered.
-func (t *table) call(now int64, h *host) {
+func (q *questions) call(now int64, h *host) {
 	if !h.answers && !h.called {
 		h.called = true
-		t.roll.first = append(t.roll.first, dueQuestion{h, now})
-		t.calling.moveUp(now)
+		q.first = append(q.first, dueQuestion{h, now})
+		q.due.moveUp(now)
 	}
 }
 
 // askNewHosts probes the new hosts that are due.
-func (t *table) askNewHosts(now int64, d *flow.Decision) {
+func (q *questions) askNewHosts(now int64, d *flow.Decision) {
 	left := rollCallAtOnce
 	ask := func(list []dueQuestion, then func(*host)) []dueQuestion {
 		for len(list) > 0 && left > 0 && list[0].due <= now {
 			if h := list[0].host; !h.gone.Load() && !h.answers {
 				left--
-				t.ask(h, netip.Addr{}, d)
+				q.ask(h, netip.Addr{}, d)
 				then(h)
 			}
 			list[0].host = nil
@@ -91,12 +95,12 @@ func (t *table) askNewHosts(now int64, d *flow.Decision) {
 		if len(list) == 0 {
 			return nil
 		}
-		t.calling.moveUp(max(list[0].due, now+1))
+		q.due.moveUp(max(list[0].due, now+1))
 		return list
 	}
 	second := int64(time.Second)
-	t.roll.first = ask(t.roll.first, func(h *host) { t.roll.second = append(t.roll.second, dueQuestion{h, now + second}) })
-	t.roll.second = ask(t.roll.second, func(*host) {})
+	q.first = ask(q.first, func(h *host) { q.second = append(q.second, dueQuestion{h, now + second}) })
+	q.second = ask(q.second, func(*host) {})
 }
 
 // keyVLAN returns the VLAN of a host as flow.Key has it.
@@ -108,13 +112,13 @@ func keyVLAN(who id) uint16 {
 }
 
 // segmentChanged updates the ports of a virtual network.
-func (t *table) segmentChanged(ev *api.SegmentChanged) {
+func (q *questions) segmentChanged(ev *api.SegmentChanged) {
 	switch vlan, ports := ev.GetSegment().Tagged(); {
 	case vlan == 0:
 	case ev.Removed:
-		t.tagging.Remove(vlan)
+		q.tagging.Remove(vlan)
 	default:
-		t.tagging.Set(vlan, ports)
+		q.tagging.Set(vlan, ports)
 	}
 }
 
@@ -128,8 +132,8 @@ var dummy4 = netip.AddrFrom4([4]byte{192, 0, 0, 8})
 // the host uses the address already: one that still probes it itself would take
 // another's probe for a conflict and give the address up (RFC 5227 §2.1.1). A
 // solicitation from a unicast address is none (RFC 4862 §5.4.3).
-func (t *table) buildProbe(who id, ip netip.Addr, used bool) []byte {
-	src := flow.MACFrom(t.probes)
+func (q *questions) buildProbe(who id, ip netip.Addr, used bool) []byte {
+	src := flow.MACFrom(q.probes)
 	vlan := keyVLAN(who)
 	if ip.Is4() {
 		from := dummy4

@@ -132,9 +132,9 @@ func (t *table) askBoth(now int64, c *claim, holder *host, d *flow.Decision) {
 	c.asked++
 	c.last = now
 	t.judging.moveUp(now + int64(t.cfg.Verify)/2)
-	t.ask(holder, c.key.ip, d)
+	t.questions.ask(holder, c.key.ip, d)
 	if ip := holder.address(c.key.ip); ip.IsValid() {
-		t.askAt(c.at, c.by, ip, c.used, d)
+		t.questions.askAt(c.at, c.by, ip, c.used, d)
 	}
 }
 

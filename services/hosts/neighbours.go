@@ -137,8 +137,8 @@ func pieceName(who id) string { return strconv.FormatUint(uint64(who), 16) }
 const answers = "answers"
 
 // answerEntries returns its entries.
-func (t *table) answerEntries() (list []flow.Entry) {
-	for _, m := range (flow.Match{}).WithEthDst(flow.MACFrom(t.probes)).ARPOrND() {
+func (q *questions) answerEntries() (list []flow.Entry) {
+	for _, m := range (flow.Match{}).WithEthDst(flow.MACFrom(q.probes)).ARPOrND() {
 		list = append(list, flow.Entry{
 			Table: flow.TableNeighbours, Priority: flow.PriorityNeighbourAsk, Match: m, Apply: []flow.Action{flow.Output(flow.PortController)},
 			Cookie: flow.NewCookie(flow.OwnerNeighbours, 0, 0),
@@ -182,7 +182,7 @@ func (t *table) permitPiece(info *api.Switch, name string) *api.SetStandingReque
 	defer t.mu.Unlock()
 	var list []flow.Entry
 	if name == answers {
-		list = t.answerEntries()
+		list = t.questions.answerEntries()
 	} else if n, err := strconv.ParseUint(name, 16, 64); err == nil {
 		h := t.host(id(n))
 		if h == nil || h.permit == nil || h.permit.at.Switch != sw {

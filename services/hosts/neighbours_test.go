@@ -108,7 +108,7 @@ func TestAnswersCome(t *testing.T) {
 			list = append(list, e)
 		}
 	}
-	probes := flow.MACFrom(r.probes)
+	probes := flow.MACFrom(r.questions.probes)
 	for _, frame := range [][]byte{
 		arpReply(mac(1), "10.0.0.1", probes, "0.0.0.0"),
 		packet.AppendARPReply(nil, 7|flow.VLANPresent, packet.ARPFields{SenderMAC: mac(1), SenderIP: ip("10.0.0.1"), TargetMAC: probes, TargetIP: dummy4}),

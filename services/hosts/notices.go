@@ -97,7 +97,7 @@ func (t *table) notifyAll(h *host, ip netip.Addr, d *flow.Decision) {
 			}
 		}
 		for some := range slices.Chunk(ports, portsAtOnce) {
-			if actions := t.tagging.Outputs(nil, sw, keyVLAN(h.id), some); len(actions) > 0 {
+			if actions := t.questions.tagging.Outputs(nil, sw, keyVLAN(h.id), some); len(actions) > 0 {
 				d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
 			}
 		}

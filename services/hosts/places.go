@@ -165,7 +165,7 @@ func (t *table) repeat(now int64, p *place) {
 	for h := range p.hosts {
 		if h.repeat {
 			t.news.add(h)
-			t.call(now, h)
+			t.questions.call(now, h)
 		}
 	}
 }

@@ -471,7 +471,7 @@ func TestQuestionsGoToTheOwner(t *testing.T) {
 		if in := r.accept(at(2, 2), ask()); in.Dst != (flow.Location{}) {
 			t.Errorf("asked of %v, who does not answer", in.Dst)
 		}
-		one(at(1, 1), r.buildProbe(newID(mac(1), 0), ip(addr), true))
+		one(at(1, 1), r.questions.buildProbe(newID(mac(1), 0), ip(addr), true))
 		if in := r.accept(at(2, 2), ask()); in.Dst != at(1, 1) {
 			t.Errorf("asked of %v, want who answers again", in.Dst)
 		}

@@ -133,7 +133,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		k.FlowsObserved(m)
 		n.FlowsObserved(m)
 	})
-	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, m *api.SegmentChanged) { t.segmentChanged(m) })
+	weft.On(env, api.SegmentChangedEvent, func(_ context.Context, m *api.SegmentChanged) { t.questions.segmentChanged(m) })
 	weft.Handle(env, api.ListHosts, func(context.Context, *api.ListHostsRequest) (*api.ListHostsResponse, error) {
 		return t.list(), nil
 	})

@@ -91,7 +91,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 	var says []evidence
 	var full fullPort
 	notes := noteLimiter{}
-	probes := flow.MACFrom(t.probes)
+	probes := flow.MACFrom(t.questions.probes)
 	anyBound := &t.bindings.owners.count
 	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		known.fetch(in.Following)
@@ -200,7 +200,7 @@ func (t *table) examine(in *flow.PacketIn, who id, d *flow.Decision, says []evid
 // readSighting returns the sighting and evidence of a packet; says is memory for it.
 func (t *table) readSighting(in *flow.PacketIn, who id, says []evidence) (s sighting, why refusal) {
 	s = sighting{now: in.Time, who: who, at: flow.Location{Switch: in.Switch, Port: in.Key.InPort}, source: sourceIP(&in.Key)}
-	s.answer = in.Key.EthDst.Uint64() == t.probes
+	s.answer = in.Key.EthDst.Uint64() == t.questions.probes
 	s.says = says
 	if t.owned.macs[in.Key.EthSrc] {
 		return s, gateway
@@ -352,11 +352,11 @@ func (t *table) owner(now int64, ip netip.Addr, vlan uint16, d *flow.Decision) *
 	case now-a.confirmed < heardLately:
 	case a.asked <= a.confirmed:
 		a.asked = now
-		t.ask(h, ip, d)
+		t.questions.ask(h, ip, d)
 	case now-a.asked >= int64(t.cfg.Verify):
 		if now-a.asked >= heardLately { // it may be there again
 			a.asked = now
-			t.ask(h, ip, d)
+			t.questions.ask(h, ip, d)
 		}
 		return nil
 	}

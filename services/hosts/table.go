@@ -17,13 +17,11 @@ import (
 // the time in nanoseconds since 1970. The index may be read at any time; mu
 // guards all else.
 type table struct {
-	cfg    *Config // its own copy; mu guards what retune changes
-	owned  reservedAddresses
-	probes uint64 // Config.ProbeMAC
-	tally  *tally
-	news   *announcer
+	cfg   *Config // its own copy; mu guards what retune changes
+	owned reservedAddresses
+	tally *tally
+	news  *announcer
 	*index
-	tagging flow.Tagging                           // of virtual networks
 	routers atomic.Pointer[map[flow.Location]bool] // the ports of RouterPorts
 
 	reached   object.Limits
@@ -41,7 +39,7 @@ type table struct {
 	pages     pages
 	former    formerHolders
 	notices   notices
-	roll      rollCall
+	questions questions
 	noted     earlySightings
 	asking    flow.Decision // what admit has decided, which advance hands on
 	claimNews claimNews
@@ -52,22 +50,7 @@ type table struct {
 	handed    uint64                    // bindings.count that the switches have been declared
 	holds     holds
 	// No timed work is due before these times.
-	judging, evicting, ageing, calling deadline
-}
-
-// A deadline is the time before which there is nothing to do.
-type deadline int64
-
-// moveUp sets a deadline to t if t is earlier.
-func (d *deadline) moveUp(t int64) { *d = min(*d, deadline(t)) }
-
-// hasPassed reports whether a deadline has passed; if so it clears it.
-func (d *deadline) hasPassed(now int64) bool {
-	if now < int64(*d) {
-		return false
-	}
-	*d = math.MaxInt64
-	return true
+	judging, evicting, ageing deadline
 }
 
 func newTable(cfg *Config) *table {
@@ -78,11 +61,12 @@ func newTable(cfg *Config) *table {
 	own := *cfg
 	probes, _ := flow.ParseMAC(cfg.ProbeMAC) // validated
 	t := &table{
-		cfg: &own, owned: owned, probes: probes.Uint64(), tally: &tally{}, news: newAnnouncer(), index: newIndex(),
+		cfg: &own, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
 		switches: map[flow.DPID]*switchState{}, links: map[flow.Location]bool{}, ends: map[flow.Location]map[uint16]bool{}, claims: map[claimKey][]*claim{},
 		claimedAt: map[flow.Location]int{}, empty: map[*place]struct{}{},
 		permits: permitChanges{}, former: formerHolders{}, noted: earlySightings{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(), keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{},
-		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64, calling: math.MaxInt64,
+		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64,
+		questions: questions{probes: probes.Uint64(), due: math.MaxInt64},
 	}
 	t.configure(0)
 	return t
@@ -177,7 +161,7 @@ func (t *table) learn(s sighting) (*host, refusal) {
 	t.ageing.moveUp(s.now + int64(t.cfg.Age)*8/10)
 	t.bindSticky(s.now, h)
 	if h.source.IsValid() {
-		t.call(s.now, h)
+		t.questions.call(s.now, h)
 	}
 	return h, accepted
 }
@@ -220,7 +204,7 @@ func (t *table) transfer(now int64, h *host, p *place) {
 	t.endClaims(claimKey{who: h.id}, h, nil)
 	t.news.add(h)
 	h.called = false
-	t.call(now, h)
+	t.questions.call(now, h)
 }
 
 // handleEvidence handles evidence of an address.
@@ -280,7 +264,7 @@ func (t *table) grant(now int64, h *host, ip netip.Addr, used bool, said advertF
 	h.addresses = append(h.addresses, address{ip: ip, confirmed: now, used: used, advert: said})
 	t.bind(ip, h)
 	t.news.add(h)
-	t.call(now, h)
+	t.questions.call(now, h)
 	t.bindStickyAddress(h, ip)
 	if t.former.belongedToOther(now, h, ip) {
 		t.announceAddress(now, h, ip)

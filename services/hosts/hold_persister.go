@@ -32,7 +32,7 @@ func approvedKey(stage string, page uint64) string {
 
 // load reads the stored holds, and then their approvals. It reports and leaves
 // out what cannot be read.
-func (s *holdPersister) load(ctx context.Context, t *table, bad func(key string, err error)) error {
+func (s *holdPersister) load(ctx context.Context, h *holds, bad func(key string, err error)) error {
 	approved := map[string][]byte{}
 	err := s.read(ctx, func(key string, value []byte) error {
 		if !strings.HasPrefix(key, holdKey("")) {
@@ -50,7 +50,7 @@ func (s *holdPersister) load(ctx context.Context, t *table, bad func(key string,
 		if at, err := time.Parse(time.RFC3339Nano, m.Since); err == nil {
 			one.since = at.UnixNano()
 		}
-		return t.setHold(one)
+		return h.set(one)
 	}, bad)
 	if err != nil {
 		return fmt.Errorf("hosts: read holds: %w", err)
@@ -63,7 +63,7 @@ func (s *holdPersister) load(ctx context.Context, t *table, bad func(key string,
 				bad(key, err)
 				continue
 			}
-			t.approve(stage, who, true)
+			h.approve(stage, who, true)
 		}
 	}
 	return nil
@@ -79,7 +79,7 @@ func parseApproval(line string) (id, error) {
 }
 
 // set answers SetHold.
-func (s *holdPersister) set(ctx context.Context, t *table, now int64, m *api.HostHold) (*api.HostHold, error) {
+func (s *holdPersister) set(ctx context.Context, h *holds, now int64, m *api.HostHold) (*api.HostHold, error) {
 	one, err := readHold(m)
 	if err != nil {
 		return nil, err
@@ -87,10 +87,10 @@ func (s *holdPersister) set(ctx context.Context, t *table, now int64, m *api.Hos
 	one.since = now
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := t.setHold(one); err != nil {
+	if err := h.set(one); err != nil {
 		return nil, err
 	}
-	shown := t.listHolds(one.stage).Holds[0]
+	shown := h.list(one.stage).Holds[0]
 	kept := proto.CloneOf(shown)
 	kept.Approved, kept.Held = 0, 0
 	return shown, inForce(s.put(ctx, holdKey(one.stage), kept))
@@ -98,13 +98,13 @@ func (s *holdPersister) set(ctx context.Context, t *table, now int64, m *api.Hos
 
 // drop answers DeleteHold. It deletes the approvals first: a hold left without
 // them holds more, not less.
-func (s *holdPersister) drop(ctx context.Context, t *table, stage string) (*api.DeleteHoldResponse, error) {
+func (s *holdPersister) drop(ctx context.Context, h *holds, stage string) (*api.DeleteHoldResponse, error) {
 	if err := checkStage(stage); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, _, err := t.isApproved(stage, 0); err != nil {
+	if _, _, err := h.isApproved(stage, 0); err != nil {
 		return &api.DeleteHoldResponse{}, nil
 	}
 	for page := range uint64(approvedPages) {
@@ -117,19 +117,19 @@ func (s *holdPersister) drop(ctx context.Context, t *table, stage string) (*api.
 	if err := s.put(ctx, holdKey(stage), nil); err != nil {
 		return nil, notStored(err)
 	}
-	t.dropHold(stage)
+	h.drop(stage)
 	return &api.DeleteHoldResponse{Deleted: true}, nil
 }
 
 // approve answers ApproveHost.
-func (s *holdPersister) approve(ctx context.Context, t *table, m *api.ApproveHostRequest) (*api.ApproveHostResponse, error) {
+func (s *holdPersister) approve(ctx context.Context, h *holds, m *api.ApproveHostRequest) (*api.ApproveHostResponse, error) {
 	who, err := readHost(m.GetMac(), m.GetVlan())
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch approved, all, err := t.isApproved(m.GetStage(), who); {
+	switch approved, all, err := h.isApproved(m.GetStage(), who); {
 	case err != nil:
 		return nil, err
 	case approved:
@@ -137,42 +137,42 @@ func (s *holdPersister) approve(ctx context.Context, t *table, m *api.ApproveHos
 	case all >= maxApprovals:
 		return nil, api.Errorf(codes.ResourceExhausted, "%d hosts are approved already; revoke some", all)
 	}
-	if err := s.write(ctx, t, m.Stage, who, true); err != nil {
+	if err := s.write(ctx, h, m.Stage, who, true); err != nil {
 		return nil, notStored(err)
 	}
-	t.approve(m.Stage, who, true)
+	h.approve(m.Stage, who, true)
 	return &api.ApproveHostResponse{}, nil
 }
 
 // revoke answers RevokeHost.
-func (s *holdPersister) revoke(ctx context.Context, t *table, m *api.RevokeHostRequest) (*api.RevokeHostResponse, error) {
+func (s *holdPersister) revoke(ctx context.Context, h *holds, m *api.RevokeHostRequest) (*api.RevokeHostResponse, error) {
 	who, err := readHost(m.GetMac(), m.GetVlan())
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	approved, _, err := t.isApproved(m.GetStage(), who)
+	approved, _, err := h.isApproved(m.GetStage(), who)
 	if err != nil {
 		return nil, err
 	}
-	t.approve(m.Stage, who, false)
-	return &api.RevokeHostResponse{Revoked: approved}, inForce(s.write(ctx, t, m.Stage, who, false))
+	h.approve(m.Stage, who, false)
+	return &api.RevokeHostResponse{Revoked: approved}, inForce(s.write(ctx, h, m.Stage, who, false))
 }
 
 // write writes the page for the approval of a host.
-func (s *holdPersister) write(ctx context.Context, t *table, stage string, who id, yes bool) error {
+func (s *holdPersister) write(ctx context.Context, h *holds, stage string, who id, yes bool) error {
 	page := approvedPage(who)
 	var text []byte
 	line := func(one id) { text = fmt.Appendf(text, "%d %v\n", one.vlan(), one.mac()) }
-	t.mu.Lock()
-	one, _ := t.holds.find(stage)
+	h.mu.Lock()
+	one, _ := h.find(stage)
 	for other := range one.approved {
 		if approvedPage(other) == page && other != who {
 			line(other)
 		}
 	}
-	t.mu.Unlock()
+	h.mu.Unlock()
 	if yes {
 		line(who)
 	}

@@ -3,6 +3,7 @@ package hosts
 import (
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
@@ -28,8 +29,13 @@ const (
 )
 
 // holds is the set of all holds. A host records in bits which of them hold it.
-// table.mu guards it, except stages.
+// names takes no lock; name, find, bits, apply and applyAll are called with mu held; all
+// others take it.
 type holds struct {
+	index *index
+	news  *announcer
+
+	mu     *sync.Mutex          // the table's; guards of
 	of     [flow.MaxHolds]*hold // by bit; nil is free
 	stages atomic.Pointer[[1 << flow.MaxHolds][]string]
 }
@@ -87,17 +93,24 @@ func (one *hold) holds(who id, at flow.Location) bool {
 	return port || all
 }
 
-// hold records which holds hold a host.
-func (t *table) hold(h *host, at flow.Location) {
-	if bits := t.holds.bits(h.id, at); h.held.Swap(bits) != bits {
-		t.invalidate(h)
-		t.news.add(h)
+// on is bits for a sender that may not be known.
+func (s *holds) on(who id, at flow.Location) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bits(who, at)
+}
+
+// apply records which holds hold a host.
+func (s *holds) apply(h *host, at flow.Location) {
+	if bits := s.bits(h.id, at); h.held.Swap(bits) != bits {
+		s.index.invalidate(h)
+		s.news.add(h)
 	}
 }
 
-// holdAll is hold for all hosts, after a hold has changed.
-func (t *table) holdAll() {
-	t.all(func(h *host) { t.hold(h, h.at.Load().Location) })
+// applyAll is apply for all hosts, after a hold has changed.
+func (s *holds) applyAll() {
+	s.index.all(func(h *host) { s.apply(h, h.at.Load().Location) })
 }
 
 // readHold parses and checks a hold.
@@ -136,41 +149,41 @@ func checkStage(name string) error {
 	return nil
 }
 
-// setHold puts a hold into force. It replaces the hold of the same stage and
+// set puts a hold into force. It replaces the hold of the same stage and
 // keeps its approvals.
-func (t *table) setHold(one *hold) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	old, bit := t.holds.find(one.stage)
+func (s *holds) set(one *hold) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old, bit := s.find(one.stage)
 	if old == nil {
-		if bit = slices.Index(t.holds.of[:], nil); bit < 0 {
+		if bit = slices.Index(s.of[:], nil); bit < 0 {
 			return api.Errorf(codes.ResourceExhausted, "%d stages hold hosts already; end the hold of one", flow.MaxHolds)
 		}
 	} else {
 		one.since, one.approved = old.since, old.approved
 	}
-	t.holds.of[bit] = one
-	t.holds.name() // before the first host has the bit
-	t.holdAll()
+	s.of[bit] = one
+	s.name() // before the first host has the bit
+	s.applyAll()
 	return nil
 }
 
-// dropHold ends a hold.
-func (t *table) dropHold(stage string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if one, bit := t.holds.find(stage); one != nil {
-		t.holds.of[bit] = nil
-		t.holdAll()
-		t.holds.name()
+// drop ends a hold.
+func (s *holds) drop(stage string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one, bit := s.find(stage); one != nil {
+		s.of[bit] = nil
+		s.applyAll()
+		s.name()
 	}
 }
 
 // approve records the approval of a host, or revokes it.
-func (t *table) approve(stage string, who id, yes bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	one, _ := t.holds.find(stage)
+func (s *holds) approve(stage string, who id, yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, _ := s.find(stage)
 	if one == nil {
 		return
 	}
@@ -179,21 +192,21 @@ func (t *table) approve(stage string, who id, yes bool) {
 	} else {
 		delete(one.approved, who)
 	}
-	if h := t.host(who); h != nil {
-		t.hold(h, h.at.Load().Location)
+	if h := s.index.host(who); h != nil {
+		s.apply(h, h.at.Load().Location)
 	}
 }
 
 // isApproved reports whether a stage has approved a host. The error is NotFound
 // if the stage has no hold.
-func (t *table) isApproved(stage string, who id) (approved bool, all int, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	one, _ := t.holds.find(stage)
+func (s *holds) isApproved(stage string, who id) (approved bool, all int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, _ := s.find(stage)
 	if one == nil {
 		return false, 0, api.Errorf(codes.NotFound, "stage %.60q holds no hosts; weft host hold STAGE has it hold some", stage)
 	}
-	for _, other := range t.holds.of {
+	for _, other := range s.of {
 		if other != nil {
 			all += len(other.approved)
 		}
@@ -214,18 +227,18 @@ func readHost(mac string, vlan uint32) (id, error) {
 	return newID(m, uint16(vlan)), nil
 }
 
-// listHolds returns the holds by stage, or that of one stage.
-func (t *table) listHolds(stage string) *api.ListHoldsResponse {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// list returns the holds by stage, or that of one stage.
+func (s *holds) list(stage string) *api.ListHoldsResponse {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var held [flow.MaxHolds]uint32
-	t.all(func(h *host) {
+	s.index.all(func(h *host) {
 		for i := range held {
 			held[i] += h.held.Load() >> i & 1
 		}
 	})
 	r := &api.ListHoldsResponse{}
-	for i, one := range t.holds.of {
+	for i, one := range s.of {
 		if one == nil || stage != "" && stage != one.stage {
 			continue
 		}

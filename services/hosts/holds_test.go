@@ -27,7 +27,7 @@ func restarted(t *testing.T, hosts, holds *counting) *shelved {
 	r := newRig(t, nil)
 	s := &holdPersister{journal{store: holds}}
 	bad := func(key string, err error) { t.Errorf("%s: %v", key, err) }
-	if err := s.load(t.Context(), r.table, bad); err != nil {
+	if err := s.load(t.Context(), &r.holds, bad); err != nil {
 		t.Fatal(err)
 	}
 	s.run = r.load(hosts)
@@ -40,19 +40,19 @@ func (s *shelved) hold(stage string, at ...flow.Location) {
 	for _, l := range at {
 		m.At = append(m.At, api.NewLocation(l))
 	}
-	if _, err := s.set(s.t.Context(), s.table, s.now, m); err != nil {
+	if _, err := s.set(s.t.Context(), &s.holds, s.now, m); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
 func (s *shelved) yes(stage string, m flow.MAC) error {
-	_, err := s.approve(s.t.Context(), s.table, &api.ApproveHostRequest{Stage: stage, Mac: m.String()})
+	_, err := s.approve(s.t.Context(), &s.holds, &api.ApproveHostRequest{Stage: stage, Mac: m.String()})
 	return err
 }
 
 func (s *shelved) no(stage string, m flow.MAC) {
 	s.t.Helper()
-	if r, err := s.revoke(s.t.Context(), s.table, &api.RevokeHostRequest{Stage: stage, Mac: m.String()}); err != nil || !r.Revoked {
+	if r, err := s.revoke(s.t.Context(), &s.holds, &api.RevokeHostRequest{Stage: stage, Mac: m.String()}); err != nil || !r.Revoked {
 		s.t.Fatalf("%v, %v", r, err)
 	}
 }
@@ -95,7 +95,7 @@ func TestHoldsBothDirections(t *testing.T) {
 	s.no("portal", mac(2))
 	s.wantHeld(one, there, "portal")
 	s.wantHeld(one, arpRequest(mac(1), "10.0.0.1", "10.0.0.2"), "portal") // whom it is about
-	if r, err := s.drop(t.Context(), s.table, "portal"); err != nil || !r.Deleted {
+	if r, err := s.drop(t.Context(), &s.holds, "portal"); err != nil || !r.Deleted {
 		t.Fatal(r, err)
 	}
 	s.wantHeld(one, there)
@@ -134,16 +134,16 @@ func TestHoldsAreKept(t *testing.T) {
 	if err := s.holdPersister.run.save(t.Context(), s.table); err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprint(s.listHolds(""))
+	want := fmt.Sprint(s.holds.list(""))
 
 	next := restarted(t, hosts, holds)
-	if got := fmt.Sprint(next.listHolds("")); got != want {
+	if got := fmt.Sprint(next.holds.list("")); got != want {
 		t.Errorf("after a restart\n%s, want\n%s", got, want)
 	}
 	next.wantHeld(at(1, 1), udp(mac(1), mac(9), "10.0.0.1", "10.0.0.9"))
 	next.wantHeld(at(1, 1), udp(mac(2), mac(9), "10.0.0.2", "10.0.0.9"), "portal", "badges")
 	next.wantHeld(at(1, 1), udp(mac(3), mac(9), "10.0.0.3", "10.0.0.9"), "badges")
-	if _, err := next.drop(t.Context(), next.table, "portal"); err != nil {
+	if _, err := next.drop(t.Context(), &next.holds, "portal"); err != nil {
 		t.Fatal(err)
 	}
 	next.hold("portal") // begins anew
@@ -165,7 +165,7 @@ func TestHoldsAreChecked(t *testing.T) {
 		"port":   {Stage: "portal", At: []*api.Location{{Dpid: "1", Port: uint32(flow.PortController)}}},
 		"many":   {Stage: "portal", At: make([]*api.Location, holdPlaces+1)},
 	} {
-		if _, err := s.set(t.Context(), s.table, s.now, m); api.KindOf(err) != codes.InvalidArgument {
+		if _, err := s.set(t.Context(), &s.holds, s.now, m); api.KindOf(err) != codes.InvalidArgument {
 			t.Errorf("%s: %v, want InvalidArgument", name, err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestHoldsAreChecked(t *testing.T) {
 	for n := range flow.MaxHolds {
 		s.hold(fmt.Sprint("stage-", n))
 	}
-	if _, err := s.set(t.Context(), s.table, s.now, &api.HostHold{Stage: "ninth"}); api.KindOf(err) != codes.ResourceExhausted {
+	if _, err := s.set(t.Context(), &s.holds, s.now, &api.HostHold{Stage: "ninth"}); api.KindOf(err) != codes.ResourceExhausted {
 		t.Errorf("the ninth: %v", err)
 	}
 	if err := s.yes("stage-0", flow.MAC{1}); api.KindOf(err) != codes.InvalidArgument {

@@ -140,11 +140,11 @@ func TestSpeechFollows(t *testing.T) {
 	}
 	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.2"))
 	want("learnt", 1, 1, true)
-	if err := r.setHold(&hold{stage: "admission", approved: map[id]struct{}{}}); err != nil {
+	if err := r.holds.set(&hold{stage: "admission", approved: map[id]struct{}{}}); err != nil {
 		t.Fatal(err)
 	}
 	want("held", 1, 1, false)
-	r.approve("admission", newID(mac(1), 0), true)
+	r.holds.approve("admission", newID(mac(1), 0), true)
 	want("approved", 1, 1, true)
 	for role, pass := range map[flow.PortRole]bool{flow.RoleBlocked: false, flow.RoleUnsettled: true, flow.RoleEdge: true} {
 		r.roleChanged(r.now, at(1, 1), role.String())

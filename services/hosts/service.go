@@ -66,7 +66,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	}); err != nil {
 		return err
 	}
-	if err := holds.load(ctx, t, func(key string, err error) {
+	if err := holds.load(ctx, &t.holds, func(key string, err error) {
 		env.Log.Error("hold of an earlier run left out", "key", key, "error", err)
 	}); err != nil {
 		return err
@@ -141,7 +141,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		return t.find(r.GetAddress(), r.GetVlan())
 	})
 	handleBindings(env, t, b, k)
-	handleHolds(env, t, holds)
+	handleHolds(env, &t.holds, holds)
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
@@ -232,21 +232,21 @@ func handleBindings(env *weft.Env, t *table, b *bindingPersister, k *weft.Baseli
 }
 
 // handleHolds answers the calls about holds.
-func handleHolds(env *weft.Env, t *table, s *holdPersister) {
+func handleHolds(env *weft.Env, h *holds, s *holdPersister) {
 	weft.Handle(env, api.SetHold, func(ctx context.Context, r *api.SetHoldRequest) (*api.HostHold, error) {
-		return s.set(ctx, t, weft.Now(env).UnixNano(), r.GetHold())
+		return s.set(ctx, h, weft.Now(env).UnixNano(), r.GetHold())
 	})
 	weft.Handle(env, api.DeleteHold, func(ctx context.Context, r *api.DeleteHoldRequest) (*api.DeleteHoldResponse, error) {
-		return s.drop(ctx, t, r.GetStage())
+		return s.drop(ctx, h, r.GetStage())
 	})
 	weft.Handle(env, api.ListHolds, func(context.Context, *api.ListHoldsRequest) (*api.ListHoldsResponse, error) {
-		return t.listHolds(""), nil
+		return h.list(""), nil
 	})
 	weft.Handle(env, api.ApproveHost, func(ctx context.Context, r *api.ApproveHostRequest) (*api.ApproveHostResponse, error) {
-		return s.approve(ctx, t, r)
+		return s.approve(ctx, h, r)
 	})
 	weft.Handle(env, api.RevokeHost, func(ctx context.Context, r *api.RevokeHostRequest) (*api.RevokeHostResponse, error) {
-		return s.revoke(ctx, t, r)
+		return s.revoke(ctx, h, r)
 	})
 }
 

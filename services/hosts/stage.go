@@ -179,7 +179,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 			return flow.Drop
 		}
 		if guest && t.identityMatters() {
-			held |= t.holdsOn(who, flow.Location{Switch: sw, Port: k.InPort})
+			held |= t.holds.on(who, flow.Location{Switch: sw, Port: k.InPort})
 		}
 		in.Unapproved, in.HeldBy = guest || held != 0, t.holds.names(held)
 		return flow.Next
@@ -239,13 +239,6 @@ func (t *table) takesGuests(at flow.Location) bool {
 	defer t.mu.Unlock()
 	_, secured := t.bindings.ports[at]
 	return !secured
-}
-
-// holdsOn returns the holds that hold a sender at a place.
-func (t *table) holdsOn(who id, at flow.Location) uint32 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.holds.bits(who, at)
 }
 
 // sourceIP returns the IP source of a packet, not valid if it has none.

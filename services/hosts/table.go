@@ -68,6 +68,7 @@ func newTable(cfg *Config) *table {
 		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64,
 		questions: questions{probes: probes.Uint64(), due: math.MaxInt64},
 	}
+	t.holds.index, t.holds.news, t.holds.mu = t.index, t.news, &t.mu
 	t.configure(0)
 	return t
 }
@@ -193,7 +194,7 @@ func (t *table) move(now int64, h *host, to flow.Location) refusal {
 // transfer puts a host at another place.
 func (t *table) transfer(now int64, h *host, p *place) {
 	h.moves++
-	t.hold(h, p.Location) // before its first packet from there
+	t.holds.apply(h, p.Location) // before its first packet from there
 	from := h.at.Load()
 	delete(from.hosts, h)
 	from.scheduleRemoval(t)

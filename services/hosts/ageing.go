@@ -22,7 +22,7 @@ func (t *table) advance(now int64, d *flow.Decision) {
 	if t.judging.hasPassed(now) {
 		t.decideClaims(now, d)
 	}
-	if t.evicting.hasPassed(now) {
+	if t.places.evicting.hasPassed(now) {
 		t.evict(now)
 	}
 	if t.ageing.hasPassed(now) {

@@ -175,7 +175,7 @@ func (t *table) setPort(now int64, m *api.PortSecurity) (*api.PortSecurity, erro
 func (t *table) secure(now int64, at flow.Location, set portSettings) {
 	t.bindings.ports[at] = set
 	t.bindings.note(portKey(at), set.origin)
-	if p := t.placeAt(at); p != nil && set.sticky {
+	if p := t.places.placeAt(at); p != nil && set.sticky {
 		for h := range p.hosts {
 			if len(t.bindings.of) < maxBindings {
 				t.bindSticky(now, h)
@@ -257,7 +257,7 @@ func (t *table) portMessage(at flow.Location) *api.PortSecurity {
 		Dpid: at.Switch.String(), Port: uint32(at.Port), MaxHosts: uint32(set.most), Sticky: set.sticky, Origin: set.origin,
 		Bound: uint32(len(t.bindings.naming[at])),
 	}
-	if p := t.placeAt(at); p != nil {
+	if p := t.places.placeAt(at); p != nil {
 		m.Hosts = uint32(len(p.hosts))
 	}
 	return m

@@ -156,7 +156,7 @@ func (b *bindings) note(key, origin string) {
 // room reports whether a host has room at a port. Bound hosts always have; they
 // leave less room for others.
 func (t *table) room(now int64, p *place, who id) refusal {
-	if p.isCircuits(t, who) {
+	if t.places.isCircuits(p, who) {
 		return blocked // it came before the switch had the circuit's entries
 	}
 	b := &t.bindings

@@ -144,8 +144,8 @@ func TestStickyPort(t *testing.T) {
 	if err := again.load(t.Context(), next.table, func(key string, err error) { t.Error(key, err) }); err != nil {
 		t.Fatal(err)
 	}
-	next.table.place(at(1, 1)).hosts[r.host(newID(mac(1), 0))] = struct{}{} // only for the counts to be equal
-	next.table.place(at(1, 1)).hosts[r.host(newID(mac(9), 0))] = struct{}{}
+	next.places.place(at(1, 1)).hosts[r.host(newID(mac(1), 0))] = struct{}{} // only for the counts to be equal
+	next.places.place(at(1, 1)).hosts[r.host(newID(mac(9), 0))] = struct{}{}
 	if got := fmt.Sprint(next.listBindings(inSync)); got != want {
 		t.Errorf("kept %s\nwant %s", got, want)
 	}

@@ -251,8 +251,8 @@ func (t *table) removeClaim(at flow.Location) {
 		return
 	}
 	delete(t.claimedAt, at)
-	if p := t.placeAt(at); p != nil {
-		p.scheduleRemoval(t)
+	if p := t.places.placeAt(at); p != nil {
+		t.places.scheduleRemoval(p)
 	}
 }
 

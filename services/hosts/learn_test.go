@@ -329,7 +329,7 @@ func TestForgetSwitch(t *testing.T) {
 	r.switchChanged(r.now, 1, false, nil)
 	r.forgetSwitch(1)
 	r.wantAt(mac(1), flow.Location{})
-	if r.switches[1] != nil {
+	if r.places.switches[1] != nil {
 		t.Error("the switch is known")
 	}
 }

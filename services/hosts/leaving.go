@@ -34,26 +34,56 @@ func (l *leavings) Pop() any {
 }
 
 // awaitPort schedules the check of a place for when it will be lost.
-func (t *table) awaitPort(due int64, p *place) {
+func (s *places) awaitPort(due int64, p *place) {
 	if p.leaving {
 		return // it is checked again then
 	}
 	p.leaving = true
-	t.await(&leaving{due: due, p: p})
+	s.await(&leaving{due: due, p: p})
 }
 
 // awaitSwitch schedules the check of a switch for when it will be lost.
-func (t *table) awaitSwitch(due int64, sw flow.DPID, a *switchState) {
+func (s *places) awaitSwitch(due int64, sw flow.DPID, a *switchState) {
 	if a.leaving {
 		return
 	}
 	a.leaving = true
-	t.await(&leaving{due: due, sw: sw, a: a})
+	s.await(&leaving{due: due, sw: sw, a: a})
 }
 
-func (t *table) await(one *leaving) {
-	heap.Push(&t.leaving, one)
-	t.evicting.moveUp(t.leaving[0].due)
+func (s *places) await(one *leaving) {
+	heap.Push(&s.leaving, one)
+	s.evicting.moveUp(s.leaving[0].due)
+}
+
+// popDue takes out the next that is to be checked, nil if none is due.
+func (s *places) popDue(now int64) *leaving {
+	if len(s.leaving) == 0 {
+		return nil
+	}
+	if due := s.leaving[0].due; due > now {
+		s.evicting.moveUp(due)
+		return nil
+	}
+	return heap.Pop(&s.leaving).(*leaving)
+}
+
+// scheduleRemoval schedules the removal of a place without hosts.
+func (s *places) scheduleRemoval(p *place) {
+	if len(p.hosts) == 0 {
+		s.empty[p] = struct{}{}
+		s.evicting.moveUp(0)
+	}
+}
+
+// removeEmpty forgets the places that have neither hosts nor claims.
+func (s *places) removeEmpty(claimed map[flow.Location]int) {
+	for p := range s.empty {
+		if len(p.hosts) == 0 && claimed[p.Location] == 0 && p.sw.places[p.Port] == p {
+			delete(p.sw.places, p.Port)
+		}
+	}
+	clear(s.empty)
 }
 
 // forgetAfter is how long a lost switch without hosts is remembered.
@@ -62,23 +92,14 @@ const forgetAfter = int64(time.Minute)
 // evict gives up the hosts at places that are lost, and forgets places
 // without hosts and switches without places.
 func (t *table) evict(now int64) {
-	for len(t.leaving) > 0 && t.leaving[0].due <= now {
-		one := heap.Pop(&t.leaving).(*leaving)
+	for one := t.places.popDue(now); one != nil; one = t.places.popDue(now) {
 		if one.p != nil {
 			t.evictPort(now, one.p)
 		} else {
 			t.evictSwitch(now, one.sw, one.a)
 		}
 	}
-	for p := range t.empty {
-		if len(p.hosts) == 0 && t.claimedAt[p.Location] == 0 && p.sw.places[p.Port] == p {
-			delete(p.sw.places, p.Port)
-		}
-	}
-	clear(t.empty)
-	if len(t.leaving) > 0 {
-		t.evicting.moveUp(t.leaving[0].due)
-	}
+	t.places.removeEmpty(t.claimedAt)
 }
 
 // evictPort checks a place that is due. evictSwitch handles places of a switch
@@ -88,34 +109,26 @@ func (t *table) evictPort(now int64, p *place) {
 	p.leaving = false
 	if p.isLost(t.cfg, now) {
 		t.vacate(p)
-		p.scheduleRemoval(t)
+		t.places.scheduleRemoval(p)
 	} else if p.down && !p.sw.isAway() {
-		t.awaitPort(p.since+int64(t.cfg.PortGrace), p)
+		t.places.awaitPort(p.since+int64(t.cfg.PortGrace), p)
 	}
 }
 
 func (t *table) evictSwitch(now int64, sw flow.DPID, a *switchState) {
 	a.leaving = false
 	switch grace := int64(t.cfg.SwitchGrace); {
-	case !a.isAway() || t.switches[sw] != a:
+	case !a.isAway() || t.places.switches[sw] != a:
 	case now-a.since < grace:
-		t.awaitSwitch(a.since+grace, sw, a)
+		t.places.awaitSwitch(a.since+grace, sw, a)
 	case now-a.since > grace+forgetAfter && len(a.places) == 0:
-		delete(t.switches, sw)
-		t.shareCaches()
+		delete(t.places.switches, sw)
+		t.places.shareCaches()
 	default:
 		for _, p := range a.places {
 			t.vacate(p)
-			p.scheduleRemoval(t)
+			t.places.scheduleRemoval(p)
 		}
-		t.awaitSwitch(now+forgetAfter+1, sw, a)
-	}
-}
-
-// scheduleRemoval schedules the removal of a place without hosts.
-func (p *place) scheduleRemoval(t *table) {
-	if len(p.hosts) == 0 {
-		t.empty[p] = struct{}{}
-		t.evicting.moveUp(0)
+		t.places.awaitSwitch(now+forgetAfter+1, sw, a)
 	}
 }

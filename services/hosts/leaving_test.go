@@ -35,22 +35,22 @@ func TestOnlyWhatLeavesIsLookedAt(t *testing.T) {
 		tb.portChanged(now+int64(i), 1, port(7, true), false)
 	}
 	tb.portChanged(now, 1, port(9, false), false)
-	if n := len(tb.leaving); n != 2 {
+	if n := len(tb.places.leaving); n != 2 {
 		t.Errorf("%d ports are waited for, want 2", n)
 	}
 	tb.advance(now+grace, &flow.Decision{})
-	if _, there := tb.switches[1].places[9]; there || tb.size() != 19_999 || len(tb.leaving)+len(tb.empty) != 0 {
-		t.Errorf("port 9 known: %v, %d hosts, %d ports are waited for", there, tb.size(), len(tb.leaving)+len(tb.empty))
+	if _, there := tb.places.switches[1].places[9]; there || tb.size() != 19_999 || len(tb.places.leaving)+len(tb.places.empty) != 0 {
+		t.Errorf("port 9 known: %v, %d hosts, %d ports are waited for", there, tb.size(), len(tb.places.leaving)+len(tb.places.empty))
 	}
 	now += grace
 	tb.switchChanged(now, 1, false, nil)
 	tb.advance(now+int64(tb.cfg.SwitchGrace), &flow.Decision{})
-	if n := len(tb.switches[1].places); n != 0 || tb.size() != 0 {
+	if n := len(tb.places.switches[1].places); n != 0 || tb.size() != 0 {
 		t.Errorf("%d ports and %d hosts of a switch that is lost", n, tb.size())
 	}
 	tb.advance(now+int64(tb.cfg.SwitchGrace)+2*int64(time.Minute), &flow.Decision{})
-	if len(tb.switches) != 0 || len(tb.leaving) != 0 {
-		t.Errorf("%d switches known, %d waited for, want none", len(tb.switches), len(tb.leaving))
+	if len(tb.places.switches) != 0 || len(tb.places.leaving) != 0 {
+		t.Errorf("%d switches known, %d waited for, want none", len(tb.places.switches), len(tb.places.leaving))
 	}
 }
 
@@ -82,7 +82,7 @@ func TestPortOfAClaimIsKept(t *testing.T) {
 	tb.portChanged(now, 1, port(2, false), false)
 	tb.observe(sighting{now: now, who: who, at: flow.Location{Switch: 1, Port: 2}}, d)
 	tb.advance(now+int64(tb.cfg.PortGrace), d)
-	if tb.placeAt(flow.Location{Switch: 1, Port: 2}) == nil {
+	if tb.places.placeAt(flow.Location{Switch: 1, Port: 2}) == nil {
 		t.Error("the port is forgotten")
 	}
 	tb.mu.Lock()
@@ -91,7 +91,7 @@ func TestPortOfAClaimIsKept(t *testing.T) {
 	}
 	tb.mu.Unlock()
 	tb.advance(now+int64(tb.cfg.PortGrace), d)
-	if tb.placeAt(flow.Location{Switch: 1, Port: 2}) != nil || len(tb.claimedAt) != 0 {
+	if tb.places.placeAt(flow.Location{Switch: 1, Port: 2}) != nil || len(tb.claimedAt) != 0 {
 		t.Errorf("the port is kept, and %d ports have claims", len(tb.claimedAt))
 	}
 }

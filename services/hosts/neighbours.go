@@ -156,7 +156,7 @@ func (t *table) permitPieces(info *api.Switch) (names []string) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a := t.switches[sw]
+	a := t.places.switches[sw]
 	if a == nil || a.table == 0 {
 		return nil
 	}
@@ -216,7 +216,7 @@ func (s *permit) list(who id) (list []flow.Entry) {
 
 // permitEntries returns how many entries permits take, on all switches.
 func (t *table) permitEntries() (n int) {
-	for _, a := range t.switches {
+	for _, a := range t.places.switches {
 		n += a.permitted
 	}
 	return n

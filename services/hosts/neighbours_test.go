@@ -35,7 +35,7 @@ func (r *rig) lets(sw flow.DPID) (list []flow.Entry) {
 			list = append(list, e)
 		}
 	}
-	if a := r.switches[sw]; a != nil && a.permitted != len(list) {
+	if a := r.places.switches[sw]; a != nil && a.permitted != len(list) {
 		r.t.Errorf("%d entries, %d are counted", len(list), a.permitted)
 	}
 	return list

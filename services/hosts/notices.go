@@ -89,7 +89,7 @@ func (t *table) notifyAll(h *host, ip netip.Addr, d *flow.Decision) {
 	}
 	own := h.at.Load().Location
 	var ports []flow.Port
-	for sw, a := range t.switches {
+	for sw, a := range t.places.switches {
 		ports = ports[:0]
 		for n, p := range a.places {
 			if len(p.hosts) > 0 && p.isReachable() && p.Location != own {

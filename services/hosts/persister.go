@@ -154,9 +154,9 @@ func (t *table) restore(now int64, number int, e entry) {
 	if t.host(e.id) != nil || t.count >= t.cfg.Limit || t.owned.macs[e.id.mac()] {
 		return
 	}
-	p := t.place(e.at)
+	p := t.places.place(e.at)
 	if !t.bindings.allow(e.id, e.at) || t.room(now, p, e.id) != accepted {
-		p.scheduleRemoval(t)
+		t.places.scheduleRemoval(p)
 		return
 	}
 	h := &host{id: e.id, first: e.first, moves: e.moves, repeat: true}
@@ -182,10 +182,10 @@ func (t *table) restore(now int64, number int, e entry) {
 	t.pages.enter(t.pages.page(number), h)
 	if a := p.sw; !a.gone && !a.awaited {
 		a.awaited, a.since = true, now
-		t.awaitSwitch(now+int64(t.cfg.SwitchGrace), e.at.Switch, a)
+		t.places.awaitSwitch(now+int64(t.cfg.SwitchGrace), e.at.Switch, a)
 	}
 	if p.isLost(t.cfg, now) {
-		t.awaitPort(now, p)
+		t.places.awaitPort(now, p)
 	}
 	t.ageing.moveUp(h.spared + int64(t.cfg.Age)*8/10)
 }

@@ -1,6 +1,9 @@
 package hosts
 
 import (
+	"math"
+	"sync/atomic"
+
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
@@ -15,7 +18,7 @@ type place struct {
 	role  flow.PortRole
 	hosts map[*host]struct{}
 
-	leaving bool // it is in table.leaving
+	leaving bool // it is in places.leaving
 }
 
 // switchState is the state of a switch.
@@ -27,7 +30,7 @@ type switchState struct {
 	macs      map[flow.Port]string // MAC addresses of its ports when it last connected
 	table     uint8                // flow table for routes
 	permitted int                  // entries of its hosts' permits
-	leaving   bool                 // it is in table.leaving
+	leaving   bool                 // it is in places.leaving
 }
 
 // isAway reports whether the hosts at the switch will be given up if it stays so.
@@ -51,24 +54,43 @@ func (p *place) isLost(cfg *Config, now int64) bool {
 	return false
 }
 
+// places holds the switches, the ports where hosts live, and which of them are soon to be
+// checked or forgotten. table.mu guards it, except cacheRoom.
+type places struct {
+	cacheRoom atomic.Int64 // how many recent hosts of a switch are remembered
+	switches  map[flow.DPID]*switchState
+	links     map[flow.Location]bool            // ports that are links
+	ends      map[flow.Location]map[uint16]bool // VLAN identifiers at ports whose frames are circuits'; 0: all frames
+	leaving   leavings
+	empty     map[*place]struct{} // without hosts
+	evicting  deadline            // of leaving and empty
+}
+
+func newPlaces() places {
+	return places{
+		switches: map[flow.DPID]*switchState{}, links: map[flow.Location]bool{}, ends: map[flow.Location]map[uint16]bool{},
+		empty: map[*place]struct{}{}, evicting: math.MaxInt64,
+	}
+}
+
 // switchOf returns the state of a switch, and creates it if there is none.
-func (t *table) switchOf(sw flow.DPID) *switchState {
-	a := t.switches[sw]
+func (s *places) switchOf(sw flow.DPID) *switchState {
+	a := s.switches[sw]
 	if a == nil {
 		a = &switchState{places: map[flow.Port]*place{}, table: flow.TableForward}
-		t.switches[sw] = a
-		t.shareCaches()
+		s.switches[sw] = a
+		s.shareCaches()
 	}
 	return a
 }
 
 // place returns the record of a port; it makes one if there is none.
-func (t *table) place(at flow.Location) *place {
-	a := t.switchOf(at.Switch)
+func (s *places) place(at flow.Location) *place {
+	a := s.switchOf(at.Switch)
 	p := a.places[at.Port]
 	if p == nil {
 		p = &place{Location: at, sw: a, role: flow.RoleEdge, hosts: map[*host]struct{}{}}
-		if t.links[at] {
+		if s.links[at] {
 			p.role = flow.RoleLink
 		}
 		a.places[at.Port] = p
@@ -77,11 +99,33 @@ func (t *table) place(at flow.Location) *place {
 }
 
 // placeAt returns the place at a port, or nil if no hosts live there.
-func (t *table) placeAt(at flow.Location) *place {
-	if a := t.switches[at.Switch]; a != nil {
+func (s *places) placeAt(at flow.Location) *place {
+	if a := s.switches[at.Switch]; a != nil {
 		return a.places[at.Port]
 	}
 	return nil
+}
+
+// setEnd is table.setCircuitEnd. It returns the place whose hosts may be a circuit's now,
+// nil if there is none.
+func (s *places) setEnd(at flow.Location, vlan uint16, is bool) *place {
+	if !is {
+		if delete(s.ends[at], vlan); len(s.ends[at]) == 0 {
+			delete(s.ends, at)
+		}
+		return nil
+	}
+	if s.ends[at] == nil {
+		s.ends[at] = map[uint16]bool{}
+	}
+	s.ends[at][vlan] = true
+	return s.switchOf(at.Switch).places[at.Port]
+}
+
+// isCircuits reports whether what a host sends from a place is a circuit's.
+func (s *places) isCircuits(p *place, who id) bool {
+	of := s.ends[p.Location]
+	return of[0] || of[who.vlan()&^flow.VLANPresent]
 }
 
 // switchChanged handles a switch that has connected, with its ports, or is
@@ -89,12 +133,12 @@ func (t *table) placeAt(at flow.Location) *place {
 func (t *table) switchChanged(now int64, sw flow.DPID, connected bool, ports []*api.Port) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a := t.switchOf(sw)
+	a := t.places.switchOf(sw)
 	if a.gone == connected || a.awaited {
 		a.gone, a.awaited, a.since = !connected, false, now
 	}
 	if !connected {
-		t.awaitSwitch(now+int64(t.cfg.SwitchGrace), sw, a)
+		t.places.awaitSwitch(now+int64(t.cfg.SwitchGrace), sw, a)
 		return
 	}
 	listed, macs := map[flow.Port]bool{}, make(map[flow.Port]string, len(ports))
@@ -129,7 +173,7 @@ func (t *table) vacate(p *place) {
 func (t *table) forgetSwitch(sw flow.DPID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a := t.switches[sw]
+	a := t.places.switches[sw]
 	if a == nil {
 		return
 	}
@@ -137,8 +181,8 @@ func (t *table) forgetSwitch(sw flow.DPID) {
 		t.vacate(p)
 	}
 	if a.isAway() {
-		delete(t.switches, sw)
-		t.shareCaches()
+		delete(t.places.switches, sw)
+		t.places.shareCaches()
 	}
 }
 
@@ -146,7 +190,7 @@ func (t *table) forgetSwitch(sw flow.DPID) {
 func (t *table) routesIn(now int64, sw flow.DPID, table uint8) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a := t.switchOf(sw)
+	a := t.places.switchOf(sw)
 	if a.table == table {
 		return
 	}
@@ -178,7 +222,7 @@ func (t *table) portChanged(now int64, sw flow.DPID, p *api.Port, removed bool) 
 }
 
 func (t *table) portLocked(now int64, sw flow.DPID, msg *api.Port, removed bool) {
-	p := t.switchOf(sw).places[flow.Port(msg.GetPort())]
+	p := t.places.switchOf(sw).places[flow.Port(msg.GetPort())]
 	switch {
 	case p == nil: // no host there: nothing to remember
 	case removed || !msg.GetUp():
@@ -195,7 +239,7 @@ func (t *table) lowerPort(now int64, p *place) {
 		p.down, p.since = true, now
 		t.judging.moveUp(now)
 	}
-	t.awaitPort(p.since+int64(t.cfg.PortGrace), p)
+	t.places.awaitPort(p.since+int64(t.cfg.PortGrace), p)
 }
 
 // roleChanged handles a new role of a port: hosts are not on links.
@@ -203,12 +247,12 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if role == flow.RoleLink.String() {
-		t.links[at] = true
+		t.places.links[at] = true
 	} else {
-		delete(t.links, at)
+		delete(t.places.links, at)
 	}
 	t.learnNoted(now, at, role == flow.RoleEdge.String())
-	p := t.switchOf(at.Switch).places[at.Port]
+	p := t.places.switchOf(at.Switch).places[at.Port]
 	if p == nil {
 		return
 	}
@@ -227,27 +271,11 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 func (t *table) setCircuitEnd(at flow.Location, vlan uint16, is bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !is {
-		if delete(t.ends[at], vlan); len(t.ends[at]) == 0 {
-			delete(t.ends, at)
-		}
-		return
-	}
-	if t.ends[at] == nil {
-		t.ends[at] = map[uint16]bool{}
-	}
-	t.ends[at][vlan] = true
-	if p := t.switchOf(at.Switch).places[at.Port]; p != nil {
+	if p := t.places.setEnd(at, vlan, is); p != nil {
 		for h := range p.hosts {
-			if p.isCircuits(t, h.id) {
+			if t.places.isCircuits(p, h.id) {
 				t.remove(h)
 			}
 		}
 	}
-}
-
-// isCircuits reports whether what a host sends from a place is a circuit's.
-func (p *place) isCircuits(t *table, who id) bool {
-	of := t.ends[p.Location]
-	return of[0] || of[who.vlan()&^flow.VLANPresent]
 }

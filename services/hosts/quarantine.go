@@ -76,7 +76,7 @@ func (t *table) returnHome(s sighting, h *host, d *flow.Decision) {
 	taker := h.at.Load().Location
 	t.endClaims(claimKey{who: h.id}, h, d)
 	h.home, h.probation = flow.Location{}, 0
-	t.transfer(s.now, h, t.place(s.at))
+	t.transfer(s.now, h, t.places.place(s.at))
 	t.exclude(s.now, &claim{key: claimKey{who: h.id}, by: h.id, at: taker}, h)
 }
 

@@ -26,9 +26,9 @@ func (t *table) retune(now int64, c *Config) {
 	own.Guard, own.NeighbourEntries = c.Guard, c.NeighbourEntries
 	t.configure(now)
 	t.judging.moveUp(0)
-	for _, one := range t.leaving { // which stay in order
+	for _, one := range t.places.leaving { // which stay in order
 		one.due = 0
 	}
-	t.evicting.moveUp(0)
+	t.places.evicting.moveUp(0)
 	t.ageing.moveUp(0)
 }

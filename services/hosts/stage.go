@@ -55,7 +55,7 @@ func (c *cache) find(t *table, i id) *recentHost {
 		*r = recentOf(h, changes)
 		return r
 	}
-	return c.recent.Put(i, hash, recentOf(h, changes), int(t.cacheRoom.Load()))
+	return c.recent.Put(i, hash, recentOf(h, changes), int(t.places.cacheRoom.Load()))
 }
 
 // fetch begins to bring what is known of the hosts of frames into the
@@ -78,8 +78,8 @@ func (r *recentHost) heldBy() uint32 {
 }
 
 // shareCaches divides the room for recent hosts among the switches; mu is held.
-func (t *table) shareCaches() {
-	t.cacheRoom.Store(int64(min(cacheMost, cachesMost/max(1, len(t.switches)))))
+func (s *places) shareCaches() {
+	s.cacheRoom.Store(int64(min(cacheMost, cachesMost/max(1, len(s.switches)))))
 }
 
 // open returns the stage for one switch: it learns hosts from edge ports, and

@@ -24,17 +24,12 @@ type table struct {
 	*index
 	routers atomic.Pointer[map[flow.Location]bool] // the ports of RouterPorts
 
-	reached   object.Limits
-	cacheRoom atomic.Int64 // how many recent hosts of a switch are remembered
+	reached object.Limits
 
 	mu        sync.Mutex // guards the following, and changes of the index
-	switches  map[flow.DPID]*switchState
-	links     map[flow.Location]bool            // ports that are links
-	ends      map[flow.Location]map[uint16]bool // VLAN identifiers at ports whose frames are circuits'; 0: all frames
+	places    places
 	claims    map[claimKey][]*claim
 	claimedAt map[flow.Location]int // number of claims made at a port
-	leaving   leavings
-	empty     map[*place]struct{} // places without hosts, soon to be forgotten
 	count     int
 	pages     pages
 	former    formerHolders
@@ -50,7 +45,7 @@ type table struct {
 	handed    uint64                    // bindings.count that the switches have been declared
 	holds     holds
 	// No timed work is due before these times.
-	judging, evicting, ageing deadline
+	judging, ageing deadline
 }
 
 func newTable(cfg *Config) *table {
@@ -62,10 +57,9 @@ func newTable(cfg *Config) *table {
 	probes, _ := flow.ParseMAC(cfg.ProbeMAC) // validated
 	t := &table{
 		cfg: &own, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
-		switches: map[flow.DPID]*switchState{}, links: map[flow.Location]bool{}, ends: map[flow.Location]map[uint16]bool{}, claims: map[claimKey][]*claim{},
-		claimedAt: map[flow.Location]int{}, empty: map[*place]struct{}{},
+		places: newPlaces(), claims: map[claimKey][]*claim{}, claimedAt: map[flow.Location]int{},
 		permits: permitChanges{}, former: formerHolders{}, noted: earlySightings{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(), keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{},
-		judging: math.MaxInt64, evicting: math.MaxInt64, ageing: math.MaxInt64,
+		judging: math.MaxInt64, ageing: math.MaxInt64,
 		questions: questions{probes: probes.Uint64(), due: math.MaxInt64},
 	}
 	t.holds.index, t.holds.news, t.holds.mu = t.index, t.news, &t.mu
@@ -119,7 +113,7 @@ func (s *sighting) uses(ip netip.Addr) bool {
 
 // locate ensures that the sender is at the place where it was seen.
 func (t *table) locate(s sighting, d *flow.Decision) (*host, refusal) {
-	if t.links[s.at] {
+	if t.places.links[s.at] {
 		return nil, onLink
 	}
 	h := t.host(s.who)
@@ -146,9 +140,9 @@ func (t *table) learn(s sighting) (*host, refusal) {
 		t.reached.Reach(s.now, "hosts.limit", t.cfg.Limit, "")
 		return nil, tableLimit
 	}
-	p := t.place(s.at)
+	p := t.places.place(s.at)
 	if why := t.room(s.now, p, s.who); why != accepted {
-		p.scheduleRemoval(t)
+		t.places.scheduleRemoval(p)
 		return nil, why
 	}
 	h := &host{id: s.who, first: s.now, source: usable(s.source)}
@@ -172,15 +166,15 @@ func (t *table) move(now int64, h *host, to flow.Location) refusal {
 	if h.quarantine > now {
 		return quarantined
 	}
-	p := t.place(to)
+	p := t.places.place(to)
 	if why := t.room(now, p, h.id); why != accepted {
-		p.scheduleRemoval(t)
+		t.places.scheduleRemoval(p)
 		return why
 	}
 	if len(h.moved) >= t.cfg.Moves {
 		if now-h.moved[len(h.moved)-t.cfg.Moves] < int64(t.cfg.MoveWindow) {
 			h.quarantine = now + int64(t.cfg.Quarantine)
-			p.scheduleRemoval(t)
+			t.places.scheduleRemoval(p)
 			return quarantined
 		}
 		h.moved = append(h.moved[:0], h.moved[1:]...)
@@ -197,7 +191,7 @@ func (t *table) transfer(now int64, h *host, p *place) {
 	t.holds.apply(h, p.Location) // before its first packet from there
 	from := h.at.Load()
 	delete(from.hosts, h)
-	from.scheduleRemoval(t)
+	t.places.scheduleRemoval(from)
 	p.hosts[h] = struct{}{}
 	h.at.Store(p)
 	h.seen.Store(now)
@@ -304,7 +298,7 @@ func (t *table) remove(h *host) {
 	}
 	t.endClaims(claimKey{who: h.id}, h, nil)
 	delete(h.at.Load().hosts, h)
-	h.at.Load().scheduleRemoval(t)
+	t.places.scheduleRemoval(h.at.Load())
 	t.news.add(h)
 }
 

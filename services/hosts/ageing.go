@@ -42,7 +42,7 @@ func (t *table) age(now int64, d *flow.Decision) {
 			return
 		}
 		if s := h.permit; s == nil || len(s.ips) < len(h.addresses) || s.sw.permitted > t.cfg.NeighbourEntries {
-			t.updatePermit(now, h) // there may be room now, or none any more
+			t.permits.update(now, h) // there may be room now, or none any more
 		}
 		next := seen + age*8/10
 		if silent >= age*8/10 {

@@ -73,7 +73,7 @@ func (t *table) publishMarked(now int64, list []*host, publish func(*api.HostCha
 			t.pages.note(h)
 		}
 		events := t.newsOf(h)
-		t.updatePermit(now, h)
+		t.permits.update(now, h)
 		t.mu.Unlock()
 		for _, e := range events {
 			publish(e)

@@ -5,9 +5,11 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // Hosts ask each other again and again whether they are still there, by unicast
@@ -48,26 +50,32 @@ func (s *permit) equal(o *permit) bool {
 	return s.at == o.at && s.sw == o.sw && slices.Equal(s.ips, o.ips)
 }
 
-// permitChanges is the hosts whose permit has changed, by the switches concerned.
-// table.mu guards it.
-type permitChanges map[flow.DPID]map[id]struct{}
+// permits decides the permits of hosts and holds which have changed. drain takes the lock,
+// the others are called with it held.
+type permits struct {
+	cfg     *Config // the table's
+	reached *object.Limits
+	news    *announcer                    // woken by changes
+	mu      *sync.Mutex                   // the table's; guards changed
+	changed map[flow.DPID]map[id]struct{} // the hosts, by the switches concerned
+}
 
-// updatePermit brings the permit of a host up to date after a change of its place, its
-// addresses, its holds, or of its port's role; mu is held.
-func (t *table) updatePermit(now int64, h *host) {
-	was, is := h.permit, t.permitOf(now, h)
+// update brings the permit of a host up to date after a change of its place, its
+// addresses, its holds, or of its port's role.
+func (s *permits) update(now int64, h *host) {
+	was, is := h.permit, s.of(now, h)
 	if is.equal(was) {
 		return
 	}
 	h.permit = is
-	for _, s := range [...]*permit{was, is} {
-		if s == nil {
+	for _, one := range [...]*permit{was, is} {
+		if one == nil {
 			continue
 		}
-		if t.permits[s.at.Switch] == nil {
-			t.permits[s.at.Switch] = map[id]struct{}{}
+		if s.changed[one.at.Switch] == nil {
+			s.changed[one.at.Switch] = map[id]struct{}{}
 		}
-		t.permits[s.at.Switch][h.id] = struct{}{}
+		s.changed[one.at.Switch][h.id] = struct{}{}
 	}
 	if was != nil {
 		was.sw.permitted -= was.entries()
@@ -75,17 +83,17 @@ func (t *table) updatePermit(now int64, h *host) {
 	if is != nil {
 		is.sw.permitted += is.entries()
 	}
-	t.news.notify()
+	s.news.notify()
 }
 
-// permitOf returns what the switch of a host is to let through; nil for nothing.
-func (t *table) permitOf(now int64, h *host) *permit {
+// of returns what the switch of a host is to let through; nil for nothing.
+func (s *permits) of(now int64, h *host) *permit {
 	p := h.at.Load()
 	if h.gone.Load() || len(h.addresses) == 0 || h.held.Load() != 0 || p.sw.table == 0 || p.role != flow.RoleEdge && p.role != flow.RoleUnsettled {
 		return nil
 	}
-	s := &permit{at: p.Location, sw: p.sw}
-	room := t.cfg.NeighbourEntries - p.sw.permitted
+	one := &permit{at: p.Location, sw: p.sw}
+	room := s.cfg.NeighbourEntries - p.sw.permitted
 	if h.permit != nil && h.permit.sw == p.sw {
 		room += h.permit.entries()
 	}
@@ -93,39 +101,39 @@ func (t *table) permitOf(now int64, h *host) *permit {
 		ip := h.addresses[i].ip
 		n := entriesFor(ip)
 		if n > room {
-			if t.cfg.NeighbourEntries > 0 {
-				t.reached.Reach(now, "hosts.neighbour_entries", t.cfg.NeighbourEntries, fmt.Sprintf("switch %v", p.Switch))
+			if s.cfg.NeighbourEntries > 0 {
+				s.reached.Reach(now, "hosts.neighbour_entries", s.cfg.NeighbourEntries, fmt.Sprintf("switch %v", p.Switch))
 			}
 			break
 		}
 		room -= n
-		s.ips = append(s.ips, ip)
+		one.ips = append(one.ips, ip)
 	}
-	if len(s.ips) == 0 {
+	if len(one.ips) == 0 {
 		return nil
 	}
-	return s
+	return one
 }
 
-// updatePermitsAt is updatePermit for all hosts at a port.
-func (t *table) updatePermitsAt(now int64, p *place) {
+// updateAt is update for all hosts at a port.
+func (s *permits) updateAt(now int64, p *place) {
 	for h := range p.hosts {
-		t.updatePermit(now, h)
+		s.update(now, h)
 	}
 }
 
-// drainPermits returns the hosts whose permit has changed since it was last called,
-// by switch, as names of pieces.
-func (t *table) drainPermits() map[flow.DPID][]string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	names := make(map[flow.DPID][]string, len(t.permits))
-	for sw, ids := range t.permits {
+// drain returns the hosts whose permit has changed since it was last called, by switch,
+// as names of pieces.
+func (s *permits) drain() map[flow.DPID][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := make(map[flow.DPID][]string, len(s.changed))
+	for sw, ids := range s.changed {
 		for who := range ids {
 			names[sw] = append(names[sw], pieceName(who))
 		}
 	}
-	clear(t.permits)
+	clear(s.changed)
 	return names
 }
 
@@ -215,8 +223,8 @@ func (s *permit) list(who id) (list []flow.Entry) {
 }
 
 // permitEntries returns how many entries permits take, on all switches.
-func (t *table) permitEntries() (n int) {
-	for _, a := range t.places.switches {
+func (s *places) permitEntries() (n int) {
+	for _, a := range s.switches {
 		n += a.permitted
 	}
 	return n

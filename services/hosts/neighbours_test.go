@@ -213,15 +213,15 @@ func TestSpeechCostsTheSame(t *testing.T) {
 		r.accept(at(1, 1), arpRequest(mac(n+1), fmt.Sprintf("10.0.0.%d", n+1), "10.0.0.200"))
 	}
 	r.changes()
-	r.drainPermits()
+	r.permits.drain()
 	r.accept(at(1, 2), arpRequest(mac(150), "10.0.0.150", "10.0.0.200"))
 	r.changes()
-	if got := r.drainPermits(); len(got) != 1 || !slices.Equal(got[1], []string{pieceName(newID(mac(150), 0))}) {
+	if got := r.permits.drain(); len(got) != 1 || !slices.Equal(got[1], []string{pieceName(newID(mac(150), 0))}) {
 		t.Errorf("changed: %v", got)
 	}
 	r.accept(at(1, 2), arpRequest(mac(150), "10.0.0.150", "10.0.0.200"))
 	r.changes()
-	if got := r.drainPermits(); len(got) != 0 {
+	if got := r.permits.drain(); len(got) != 0 {
 		t.Errorf("changed, though nothing has: %v", got)
 	}
 }

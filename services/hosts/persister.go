@@ -178,7 +178,7 @@ func (t *table) restore(now int64, number int, e entry) {
 		}
 	}
 	h.published = h.state()
-	t.updatePermit(now, h)
+	t.permits.update(now, h)
 	t.pages.enter(t.pages.page(number), h)
 	if a := p.sw; !a.gone && !a.awaited {
 		a.awaited, a.since = true, now

@@ -196,7 +196,7 @@ func (t *table) routesIn(now int64, sw flow.DPID, table uint8) {
 	}
 	a.table = table
 	for _, p := range a.places {
-		t.updatePermitsAt(now, p)
+		t.permits.updateAt(now, p)
 	}
 }
 
@@ -262,7 +262,7 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 	if p.role == flow.RoleLink || p.role.OfHybrid() {
 		t.vacate(p)
 	}
-	t.updatePermitsAt(now, p)
+	t.permits.updateAt(now, p)
 	t.repeat(now, p)
 }
 

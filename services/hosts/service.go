@@ -76,7 +76,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	}); err != nil {
 		return err
 	}
-	t.drainPermits() // switches are declared all of it when they connect
+	t.permits.drain() // switches are declared all of it when they connect
 	gauges(env.Metric, t)
 	failed := env.Metric.Counter("questions_failed_total", "Questions to hosts that could not be sent.")
 
@@ -182,7 +182,7 @@ func gauges(m weft.Metrics, t *table) {
 		}
 	}
 	m.Gauge("bindings", "Bindings of hosts.", read(func() int { return len(t.bindings.of) }))
-	m.Gauge("neighbour_entries", "Entries that let hosts ask others whether they are still there.", read(t.permitEntries))
+	m.Gauge("neighbour_entries", "Entries that let hosts ask others whether they are still there.", read(t.places.permitEntries))
 	m.Gauge("quarantined", "Claimants in quarantine.", read(t.countQuarantined))
 	m.CounterFunc("readdressed_total", "Times that others were sent the new Ethernet address of an IP address.", read(func() int { return int(t.notices.sent) }))
 	m.CounterFunc("readdressed_dropped_total", "New Ethernet addresses that others were not sent, because too many waited.", read(func() int { return int(t.notices.dropped) }))
@@ -311,7 +311,7 @@ func announce(ctx context.Context, env *weft.Env, t *table, n *weft.BaselineFlow
 					weft.Publish(env, api.HostClaimedEvent, e)
 				}
 			}
-			for sw, names := range t.drainPermits() {
+			for sw, names := range t.permits.drain() {
 				n.RecomputeObjects(sw, names...)
 			}
 		}

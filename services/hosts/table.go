@@ -38,7 +38,7 @@ type table struct {
 	noted     earlySightings
 	asking    flow.Decision // what admit has decided, which advance hands on
 	claimNews claimNews
-	permits   permitChanges
+	permits   permits
 	bindings  bindings
 	keepers   map[flow.DPID]*api.Switch // the connected switches
 	beyond    map[flow.DPID]id          // the first binding for which a switch has no entries
@@ -58,10 +58,11 @@ func newTable(cfg *Config) *table {
 	t := &table{
 		cfg: &own, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
 		places: newPlaces(), claims: map[claimKey][]*claim{}, claimedAt: map[flow.Location]int{},
-		permits: permitChanges{}, former: formerHolders{}, noted: earlySightings{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(), keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{},
+		former: formerHolders{}, noted: earlySightings{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(), keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{},
 		judging: math.MaxInt64, ageing: math.MaxInt64,
 		questions: questions{probes: probes.Uint64(), due: math.MaxInt64},
 	}
+	t.permits = permits{t.cfg, &t.reached, t.news, &t.mu, map[flow.DPID]map[id]struct{}{}}
 	t.holds.index, t.holds.news, t.holds.mu = t.index, t.news, &t.mu
 	t.configure(0)
 	return t

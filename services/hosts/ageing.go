@@ -19,7 +19,7 @@ func (t *table) advance(now int64, d *flow.Decision) {
 	if t.questions.due.hasPassed(now) {
 		t.questions.askNewHosts(now, d)
 	}
-	if t.judging.hasPassed(now) {
+	if t.claims.due.hasPassed(now) {
 		t.decideClaims(now, d)
 	}
 	if t.places.evicting.hasPassed(now) {

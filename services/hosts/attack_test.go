@@ -151,8 +151,8 @@ func TestClaimFlood(t *testing.T) {
 	if l := r.reached.List(r.now); len(l) != 1 || l[0].Who != "port 2/2" || l[0].Limit != maxClaims || l[0].Times != 6000-maxClaims {
 		t.Errorf("limits reached: %v", l)
 	}
-	if len(r.claims) != maxClaims || r.list().Refused["table_limit"] != 6000-maxClaims {
-		t.Errorf("%d claims, refused %v", len(r.claims), r.list().Refused)
+	if len(r.claims.of) != maxClaims || r.list().Refused["table_limit"] != 6000-maxClaims {
+		t.Errorf("%d claims, refused %v", len(r.claims.of), r.list().Refused)
 	}
 	r.accept(at(1, 1), udp(flow.MACFrom(0x020000100000), mac(2), "10.0.0.1", "10.0.0.2"))
 }

@@ -229,7 +229,7 @@ func (t *table) violate(now int64, c claim) {
 		clear(b.told)
 	}
 	b.told[c] = now
-	t.notify(&c, t.host(c.key.who), "bound")
+	t.claims.notify(&c, t.host(c.key.who), "bound")
 }
 
 // enforceBinding removes from hosts the addresses and places that contradict a binding.

@@ -52,7 +52,7 @@ func TestBoundToPorts(t *testing.T) {
 			t.Fatal("asked, although the binding says it")
 		}
 	}
-	if n := len(r.claimEvents()); n != 100 {
+	if n := len(r.claims.takeEvents()); n != 100 {
 		t.Errorf("%d events in 100 s, want one a second", n)
 	}
 	for range 100 {

@@ -2,10 +2,28 @@ package hosts
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
 )
+
+// A sighting is a packet of a host at an edge port.
+type sighting struct {
+	now  int64
+	who  id
+	at   flow.Location
+	says []evidence
+	// answer says that the packet answers a question of ours.
+	answer bool
+	// source is the IP address that the packet has as its source.
+	source netip.Addr
+}
+
+// uses reports whether a sighting shows that its sender uses an address.
+func (s *sighting) uses(ip netip.Addr) bool {
+	return s.source == ip || slices.ContainsFunc(s.says, func(e evidence) bool { return e.ip == ip && e.who == s.who })
+}
 
 // evidence is what a packet proves about a host's addresses, beyond the
 // presence of its sender. Ordinary IPv4 and IPv6 packets prove nothing: their

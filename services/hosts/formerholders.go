@@ -67,7 +67,7 @@ func (t *table) giveBack(s sighting, h, taker *host, e evidence) refusal {
 	t.former.startProbation(taker.id, ip, 0)
 	why := t.grant(s.now, h, ip, true, e.advert)
 	if why == accepted {
-		t.exclude(s.now, &claim{key: claimKey{who: h.id, ip: ip}, by: taker.id, at: taker.at.Load().Location}, h)
+		t.claims.exclude(s.now, &claim{key: claimKey{who: h.id, ip: ip}, by: taker.id, at: taker.at.Load().Location}, h)
 	}
 	return why
 }

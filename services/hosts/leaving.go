@@ -99,7 +99,7 @@ func (t *table) evict(now int64) {
 			t.evictSwitch(now, one.sw, one.a)
 		}
 	}
-	t.places.removeEmpty(t.claimedAt)
+	t.places.removeEmpty(t.claims.at)
 }
 
 // evictPort checks a place that is due. evictSwitch handles places of a switch

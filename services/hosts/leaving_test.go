@@ -86,13 +86,13 @@ func TestPortOfAClaimIsKept(t *testing.T) {
 		t.Error("the port is forgotten")
 	}
 	tb.mu.Lock()
-	for key := range tb.claims {
-		tb.endClaims(key, tb.host(key.who), d)
+	for key := range tb.claims.of {
+		tb.claims.end(key, tb.host(key.who), d)
 	}
 	tb.mu.Unlock()
 	tb.advance(now+int64(tb.cfg.PortGrace), d)
-	if tb.places.placeAt(flow.Location{Switch: 1, Port: 2}) != nil || len(tb.claimedAt) != 0 {
-		t.Errorf("the port is kept, and %d ports have claims", len(tb.claimedAt))
+	if tb.places.placeAt(flow.Location{Switch: 1, Port: 2}) != nil || len(tb.claims.at) != 0 {
+		t.Errorf("the port is kept, and %d ports have claims", len(tb.claims.at))
 	}
 }
 

@@ -62,3 +62,13 @@ func (t *table) find(address string, vlan int32) (*api.Host, error) {
 	}
 	return t.describe(found), nil
 }
+
+// describe returns the API's form of a host, with its binding and claimant.
+func (t *table) describe(h *host) *api.Host {
+	m := t.message(h)
+	if one := t.bindings.of[h.id]; one != nil {
+		m.Bound = one.kind()
+	}
+	m.ClaimedAt = t.claims.claimant(h)
+	return m
+}

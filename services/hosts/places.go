@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"fmt"
 	"math"
 	"sync/atomic"
 
@@ -19,6 +20,11 @@ type place struct {
 	hosts map[*host]struct{}
 
 	leaving bool // it is in places.leaving
+}
+
+// placeText returns a port as SWITCH/PORT.
+func placeText(at flow.Location) string {
+	return fmt.Sprintf("%x/%d", uint64(at.Switch), uint32(at.Port))
 }
 
 // switchState is the state of a switch.
@@ -237,7 +243,7 @@ func (t *table) portLocked(now int64, sw flow.DPID, msg *api.Port, removed bool)
 func (t *table) lowerPort(now int64, p *place) {
 	if !p.down {
 		p.down, p.since = true, now
-		t.judging.moveUp(now)
+		t.claims.due.moveUp(now)
 	}
 	t.places.awaitPort(p.since+int64(t.cfg.PortGrace), p)
 }

@@ -225,7 +225,7 @@ func TestOnePortHasOneClaimant(t *testing.T) {
 	for i := range byte(20) {
 		r.refusedAs(unverified, at(2, 2), arpRequest(mac(50+i), "10.0.0.1", "10.0.0.9"))
 	}
-	if n := len(r.claims[claimKey{who: newID(mac(1), 0), ip: ip("10.0.0.1")}]); n != 1 {
+	if n := len(r.claims.of[claimKey{who: newID(mac(1), 0), ip: ip("10.0.0.1")}]); n != 1 {
 		t.Errorf("%d claims of one port", n)
 	}
 	r.refusedAs(unverified, at(3, 3), arpRequest(mac(2), "10.0.0.1", "10.0.0.9"))
@@ -326,7 +326,7 @@ func TestAddressThatIsGivenUpLater(t *testing.T) {
 		if h := r.holder(ip(addr), 0); h.id.mac() != mac(1) {
 			t.Fatalf("%s is %v's although its holder answers", addr, h.id.mac())
 		}
-		if n := len(r.claims); n != 1 {
+		if n := len(r.claims.of); n != 1 {
 			t.Fatalf("%s: %d claims are remembered", addr, n)
 		}
 		gone := r.now
@@ -354,16 +354,16 @@ func TestClaimIsForgotten(t *testing.T) {
 			one(to, f)
 		}
 	})
-	if len(r.claims) != 1 || asked > 150 {
-		t.Errorf("%d claims, %d questions in nine minutes", len(r.claims), asked)
+	if len(r.claims.of) != 1 || asked > 150 {
+		t.Errorf("%d claims, %d questions in nine minutes", len(r.claims.of), asked)
 	}
 	r.run(2*time.Minute, func(to flow.Location, f []byte) {
 		if to == at(1, 1) {
 			one(to, f)
 		}
 	})
-	if len(r.claims) != 0 {
-		t.Errorf("%d claims after Age", len(r.claims))
+	if len(r.claims.of) != 0 {
+		t.Errorf("%d claims after Age", len(r.claims.of))
 	}
 }
 

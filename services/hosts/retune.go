@@ -25,7 +25,7 @@ func (t *table) retune(now int64, c *Config) {
 	own.Bindings, own.Ports, own.RouterPorts = c.Bindings, c.Ports, c.RouterPorts
 	own.Guard, own.NeighbourEntries = c.Guard, c.NeighbourEntries
 	t.configure(now)
-	t.judging.moveUp(0)
+	t.claims.due.moveUp(0)
 	for _, one := range t.places.leaving { // which stay in order
 		one.due = 0
 	}

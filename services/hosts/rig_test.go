@@ -224,7 +224,7 @@ func (r *rig) responds(m flow.MAC, l flow.Location, addr string) func(flow.Locat
 func (r *rig) wantClaims(want ...string) {
 	r.t.Helper()
 	var got []string
-	for _, e := range r.claimEvents() {
+	for _, e := range r.claims.takeEvents() {
 		got = append(got, e.Outcome+" "+e.Mac+" "+e.Ip+" "+e.At.Flow().String())
 	}
 	if !slices.Equal(got, want) {

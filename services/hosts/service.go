@@ -183,10 +183,10 @@ func gauges(m weft.Metrics, t *table) {
 	}
 	m.Gauge("bindings", "Bindings of hosts.", read(func() int { return len(t.bindings.of) }))
 	m.Gauge("neighbour_entries", "Entries that let hosts ask others whether they are still there.", read(t.places.permitEntries))
-	m.Gauge("quarantined", "Claimants in quarantine.", read(t.countQuarantined))
+	m.Gauge("quarantined", "Claimants in quarantine.", read(t.claims.countQuarantined))
 	m.CounterFunc("readdressed_total", "Times that others were sent the new Ethernet address of an IP address.", read(func() int { return int(t.notices.sent) }))
 	m.CounterFunc("readdressed_dropped_total", "New Ethernet addresses that others were not sent, because too many waited.", read(func() int { return int(t.notices.dropped) }))
-	m.CounterFunc("claim_events_dropped_total", "Events about claims that were not published, because too many waited.", read(func() int { return int(t.claimNews.lost) }))
+	m.CounterFunc("claim_events_dropped_total", "Events about claims that were not published, because too many waited.", read(func() int { return int(t.claims.lost) }))
 }
 
 // send sends questions soon or not at all: they are asked again, and while the
@@ -306,7 +306,7 @@ func announce(ctx context.Context, env *weft.Env, t *table, n *weft.BaselineFlow
 					weft.Publish(env, api.HostChangedEvent, e)
 				}
 			})
-			for _, e := range t.claimEvents() {
+			for _, e := range t.claims.takeEvents() {
 				if ctx.Err() == nil {
 					weft.Publish(env, api.HostClaimedEvent, e)
 				}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -28,8 +27,7 @@ type table struct {
 
 	mu        sync.Mutex // guards the following, and changes of the index
 	places    places
-	claims    map[claimKey][]*claim
-	claimedAt map[flow.Location]int // number of claims made at a port
+	claims    claims
 	count     int
 	pages     pages
 	former    formerHolders
@@ -37,7 +35,6 @@ type table struct {
 	questions questions
 	noted     earlySightings
 	asking    flow.Decision // what admit has decided, which advance hands on
-	claimNews claimNews
 	permits   permits
 	bindings  bindings
 	keepers   map[flow.DPID]*api.Switch // the connected switches
@@ -45,7 +42,7 @@ type table struct {
 	handed    uint64                    // bindings.count that the switches have been declared
 	holds     holds
 	// No timed work is due before these times.
-	judging, ageing deadline
+	ageing deadline
 }
 
 func newTable(cfg *Config) *table {
@@ -57,27 +54,19 @@ func newTable(cfg *Config) *table {
 	probes, _ := flow.ParseMAC(cfg.ProbeMAC) // validated
 	t := &table{
 		cfg: &own, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
-		places: newPlaces(), claims: map[claimKey][]*claim{}, claimedAt: map[flow.Location]int{},
+		places: newPlaces(),
 		former: formerHolders{}, noted: earlySightings{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(), keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{},
-		judging: math.MaxInt64, ageing: math.MaxInt64,
+		ageing:    math.MaxInt64,
 		questions: questions{probes: probes.Uint64(), due: math.MaxInt64},
 	}
 	t.permits = permits{t.cfg, &t.reached, t.news, &t.mu, map[flow.DPID]map[id]struct{}{}}
+	t.claims = claims{
+		cfg: t.cfg, index: t.index, places: &t.places, questions: &t.questions, reached: &t.reached, news: t.news,
+		mu: &t.mu, of: map[claimKey][]*claim{}, at: map[flow.Location]int{}, due: math.MaxInt64,
+	}
 	t.holds.index, t.holds.news, t.holds.mu = t.index, t.news, &t.mu
 	t.configure(0)
 	return t
-}
-
-// A sighting is a packet of a host at an edge port.
-type sighting struct {
-	now  int64
-	who  id
-	at   flow.Location
-	says []evidence
-	// answer says that the packet answers a question of ours.
-	answer bool
-	// source is the IP address that the packet has as its source.
-	source netip.Addr
 }
 
 // observe handles a sighting: it learns the host, moves it, or returns why not,
@@ -107,11 +96,6 @@ func (t *table) observeLocked(s sighting, d *flow.Decision) (*host, refusal) {
 	return h, accepted
 }
 
-// uses reports whether a sighting shows that its sender uses an address.
-func (s *sighting) uses(ip netip.Addr) bool {
-	return s.source == ip || slices.ContainsFunc(s.says, func(e evidence) bool { return e.ip == ip && e.who == s.who })
-}
-
 // locate ensures that the sender is at the place where it was seen.
 func (t *table) locate(s sighting, d *flow.Decision) (*host, refusal) {
 	if t.places.links[s.at] {
@@ -123,7 +107,7 @@ func (t *table) locate(s sighting, d *flow.Decision) (*host, refusal) {
 		h.seen.Store(s.now)
 		h.answers = h.answers || s.answer
 		if h.contested.Load() > 0 {
-			t.judging.moveUp(s.now)
+			t.claims.due.moveUp(s.now)
 		}
 		return h, accepted
 	case !t.bindings.allow(s.who, s.at):
@@ -197,7 +181,7 @@ func (t *table) transfer(now int64, h *host, p *place) {
 	h.at.Store(p)
 	h.seen.Store(now)
 	t.invalidate(h)
-	t.endClaims(claimKey{who: h.id}, h, nil)
+	t.claims.end(claimKey{who: h.id}, h, nil)
 	t.news.add(h)
 	h.called = false
 	t.questions.call(now, h)
@@ -234,7 +218,7 @@ func (t *table) handleEvidence(s sighting, e evidence, d *flow.Decision) refusal
 	case owned || holder.at.Load() == h.at.Load() || !holder.at.Load().isReachable():
 		t.strip(holder, e.ip)
 	default:
-		return t.contestHolder(s, claim{key: claimKey{who: holder.id, ip: e.ip}, by: h.id, at: h.at.Load().Location, advert: e.advert, assigned: e.who != s.who}, holder, d)
+		return t.contest(s, claim{key: claimKey{who: holder.id, ip: e.ip}, by: h.id, at: h.at.Load().Location, advert: e.advert, assigned: e.who != s.who}, holder, d)
 	}
 	return t.grant(s.now, h, e.ip, e.who == s.who, e.advert)
 }
@@ -268,11 +252,6 @@ func (t *table) grant(now int64, h *host, ip netip.Addr, used bool, said advertF
 	return accepted
 }
 
-// placeText returns a port as SWITCH/PORT.
-func placeText(at flow.Location) string {
-	return fmt.Sprintf("%x/%d", uint64(at.Switch), uint32(at.Port))
-}
-
 // strip takes an address from a host.
 func (t *table) strip(h *host, ip netip.Addr) {
 	for i := range h.addresses {
@@ -282,7 +261,7 @@ func (t *table) strip(h *host, ip netip.Addr) {
 		}
 	}
 	t.unbind(ip, h)
-	t.endClaims(claimKey{who: h.id, ip: ip}, h, nil)
+	t.claims.end(claimKey{who: h.id, ip: ip}, h, nil)
 	t.former.record(h, ip)
 	t.news.add(h)
 }
@@ -294,10 +273,10 @@ func (t *table) remove(h *host) {
 	t.count--
 	for _, a := range h.addresses {
 		t.unbind(a.ip, h)
-		t.endClaims(claimKey{who: h.id, ip: a.ip}, h, nil)
+		t.claims.end(claimKey{who: h.id, ip: a.ip}, h, nil)
 		t.former.record(h, a.ip)
 	}
-	t.endClaims(claimKey{who: h.id}, h, nil)
+	t.claims.end(claimKey{who: h.id}, h, nil)
 	delete(h.at.Load().hosts, h)
 	t.places.scheduleRemoval(h.at.Load())
 	t.news.add(h)

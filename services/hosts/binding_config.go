@@ -106,7 +106,7 @@ func (t *table) configure(now int64) {
 	}
 	for _, one := range s.bindings {
 		for _, ip := range one.ips {
-			if owner, ok := t.boundTo(ip, one.who.vlan()); ok && owner != one.who {
+			if owner, ok := t.bindings.owners.of(ip, one.who.vlan()); ok && owner != one.who {
 				t.bindings.drop(owner)
 			}
 		}
@@ -116,8 +116,8 @@ func (t *table) configure(now int64) {
 		t.enforceBinding(one)
 	}
 	for at, set := range s.ports {
-		t.secure(now, at, set)
+		t.bindings.secure(now, at, set)
 	}
-	t.routers.Store(&s.routers)
+	t.bindings.routers.Store(&s.routers)
 	t.bindings.count++
 }

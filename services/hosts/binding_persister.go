@@ -33,8 +33,8 @@ type bindingPersister struct{ journal }
 
 // load reads the stored bindings. It reports and leaves out those that cannot
 // be read and those that the configuration overrides.
-func (s *bindingPersister) load(ctx context.Context, t *table, bad func(key string, err error)) error {
-	if err := s.read(ctx, t.restoreBinding, bad); err != nil {
+func (s *bindingPersister) load(ctx context.Context, b *bindings, bad func(key string, err error)) error {
+	if err := s.read(ctx, b.restore, bad); err != nil {
 		return fmt.Errorf("hosts: read bindings: %w", err)
 	}
 	return nil
@@ -42,10 +42,10 @@ func (s *bindingPersister) load(ctx context.Context, t *table, bad func(key stri
 
 var errConfigured = errors.New("the configuration says otherwise and counts")
 
-// restoreBinding restores one stored value.
-func (t *table) restoreBinding(key string, value []byte) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// restore restores one stored value.
+func (b *bindings) restore(key string, value []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	read := protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal
 	if strings.HasPrefix(key, portPrefix) {
 		m := &api.PortSecurity{}
@@ -56,10 +56,10 @@ func (t *table) restoreBinding(key string, value []byte) error {
 		if err != nil {
 			return err
 		}
-		if _, ok := t.bindings.ports[at]; ok {
+		if _, ok := b.ports[at]; ok {
 			return errConfigured
 		}
-		t.bindings.ports[at] = portSettings{int(m.MaxHosts), m.Sticky, byOperator}
+		b.ports[at] = portSettings{int(m.MaxHosts), m.Sticky, byOperator}
 		return nil
 	}
 	m := &api.HostBinding{}
@@ -76,42 +76,41 @@ func (t *table) restoreBinding(key string, value []byte) error {
 	if at, err := time.Parse(time.RFC3339Nano, m.Since); err == nil {
 		one.since = at.UnixNano()
 	}
-	if t.bindings.of[one.who] != nil {
+	if b.of[one.who] != nil {
 		return errConfigured
 	}
 	for _, ip := range one.ips {
-		if owner, taken := t.boundTo(ip, one.who.vlan()); taken {
+		if owner, taken := b.owners.of(ip, one.who.vlan()); taken {
 			return fmt.Errorf("%v is bound to %v", ip, owner.mac())
 		}
 	}
-	t.bindings.put(one)
-	delete(t.bindings.dirty, one.key())
+	b.put(one)
+	delete(b.dirty, one.key())
 	return nil
 }
 
 // save writes the changed keys.
-func (s *bindingPersister) save(ctx context.Context, t *table) error {
+func (s *bindingPersister) save(ctx context.Context, b *bindings) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	values := t.takeBindings()
+	values := b.take()
 	for key, m := range values {
 		if err := s.put(ctx, key, m); err != nil {
-			t.mu.Lock()
+			b.mu.Lock()
 			for key := range values {
-				t.bindings.dirty[key] = struct{}{} // including those that were written: harmless
+				b.dirty[key] = struct{}{} // including those that were written: harmless
 			}
-			t.mu.Unlock()
+			b.mu.Unlock()
 			return fmt.Errorf("hosts: keep binding %s: %w", key, err)
 		}
 	}
 	return nil
 }
 
-// takeBindings returns the values to write, by key; nil means delete.
-func (t *table) takeBindings() map[string]proto.Message {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	b := &t.bindings
+// take returns the values to write, by key; nil means delete.
+func (b *bindings) take() map[string]proto.Message {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if len(b.dirty) == 0 {
 		return nil
 	}
@@ -126,7 +125,7 @@ func (t *table) takeBindings() map[string]proto.Message {
 	}
 	for at, set := range b.ports {
 		if _, ok := b.dirty[portKey(at)]; ok && set.origin != byConfig {
-			values[portKey(at)] = t.portMessage(at)
+			values[portKey(at)] = b.portMessage(at)
 		}
 	}
 	clear(b.dirty)

@@ -85,7 +85,7 @@ func (t *table) bindHost(now int64, m *api.HostBinding) (*api.HostBinding, error
 		return nil, api.Errorf(codes.InvalidArgument, "host %v: the address is the network's own", one.who.mac())
 	}
 	for _, ip := range one.ips {
-		if owner, ok := t.boundTo(ip, one.who.vlan()); ok && owner != one.who {
+		if owner, ok := t.bindings.owners.of(ip, one.who.vlan()); ok && owner != one.who {
 			return nil, api.Errorf(codes.InvalidArgument, "ip %v: bound to %v already; unbind that first", ip, owner.mac())
 		}
 		if t.owned.ips[ip] {
@@ -107,19 +107,19 @@ func (t *table) bindHost(now int64, m *api.HostBinding) (*api.HostBinding, error
 	return one.message(), nil
 }
 
-// unbindHost deletes a binding, or the sticky ones of a port.
-func (t *table) unbindHost(r *api.UnbindHostRequest) (*api.UnbindHostResponse, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// unbind deletes a binding, or the sticky ones of a port.
+func (b *bindings) unbind(r *api.UnbindHostRequest) (*api.UnbindHostResponse, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if r.GetMac() == "" {
 		at, err := readPort(r.GetDpid(), r.GetPort())
 		if err != nil {
 			return nil, api.Errorf(codes.InvalidArgument, "want mac, or dpid and port: %w", err)
 		}
 		n := uint32(0)
-		for who := range t.bindings.naming[at] {
-			if t.bindings.of[who].sticky {
-				t.bindings.drop(who)
+		for who := range b.naming[at] {
+			if b.of[who].sticky {
+				b.drop(who)
 				n++
 			}
 		}
@@ -129,14 +129,14 @@ func (t *table) unbindHost(r *api.UnbindHostRequest) (*api.UnbindHostResponse, e
 	if err != nil || r.Vlan > 4094 {
 		return nil, api.Errorf(codes.InvalidArgument, "host %.40q, VLAN %d: want an Ethernet address, and a VLAN up to 4094", r.Mac, r.Vlan)
 	}
-	one := t.bindings.of[newID(mac, uint16(r.Vlan))]
+	one := b.of[newID(mac, uint16(r.Vlan))]
 	switch {
 	case one == nil:
 		return &api.UnbindHostResponse{}, nil
 	case one.origin == byConfig:
 		return nil, api.Errorf(codes.FailedPrecondition, "host %v: hosts.bindings of the configuration has it; remove it there", mac)
 	}
-	t.bindings.drop(one.who)
+	b.drop(one.who)
 	return &api.UnbindHostResponse{Deleted: 1}, nil
 }
 
@@ -166,39 +166,39 @@ func (t *table) setPort(now int64, m *api.PortSecurity) (*api.PortSecurity, erro
 			return nil, err
 		}
 	}
-	t.secure(now, at, portSettings{int(m.MaxHosts), m.Sticky, byOperator})
-	return t.portMessage(at), nil
+	t.bindings.secure(now, at, portSettings{int(m.MaxHosts), m.Sticky, byOperator})
+	return t.bindings.portMessage(at), nil
 }
 
 // secure applies the settings of a port. It binds hosts known there if the
 // port's bindings are sticky.
-func (t *table) secure(now int64, at flow.Location, set portSettings) {
-	t.bindings.ports[at] = set
-	t.bindings.note(portKey(at), set.origin)
-	if p := t.places.placeAt(at); p != nil && set.sticky {
+func (b *bindings) secure(now int64, at flow.Location, set portSettings) {
+	b.ports[at] = set
+	b.note(portKey(at), set.origin)
+	if p := b.places.placeAt(at); p != nil && set.sticky {
 		for h := range p.hosts {
-			if len(t.bindings.of) < maxBindings {
-				t.bindSticky(now, h)
+			if len(b.of) < maxBindings {
+				b.stick(now, h)
 			}
 		}
 	}
 }
 
 // unsetPort deletes the settings of a port.
-func (t *table) unsetPort(r *api.DeletePortSecurityRequest) (*api.DeletePortSecurityResponse, error) {
+func (b *bindings) unsetPort(r *api.DeletePortSecurityRequest) (*api.DeletePortSecurityResponse, error) {
 	at, err := readPort(r.GetDpid(), r.GetPort())
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	old, ok := t.bindings.ports[at]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old, ok := b.ports[at]
 	if old.origin == byConfig {
 		return nil, api.Errorf(codes.FailedPrecondition, "port %v: hosts.ports of the configuration has it; remove it there", at)
 	}
 	if ok {
-		delete(t.bindings.ports, at)
-		t.bindings.note(portKey(at), old.origin)
+		delete(b.ports, at)
+		b.note(portKey(at), old.origin)
 	}
 	return &api.DeletePortSecurityResponse{Deleted: ok}, nil
 }
@@ -223,7 +223,7 @@ func (t *table) listBindings(standing func() (string, error)) *api.ListBindingsR
 	}
 	slices.SortFunc(ports, compareLocations)
 	for _, at := range ports {
-		r.Ports = append(r.Ports, t.portMessage(at))
+		r.Ports = append(r.Ports, t.bindings.portMessage(at))
 	}
 	return r
 }
@@ -251,13 +251,13 @@ func (one *binding) kind() string {
 }
 
 // portMessage returns the API's form of a port's settings.
-func (t *table) portMessage(at flow.Location) *api.PortSecurity {
-	set := t.bindings.ports[at]
+func (b *bindings) portMessage(at flow.Location) *api.PortSecurity {
+	set := b.ports[at]
 	m := &api.PortSecurity{
 		Dpid: at.Switch.String(), Port: uint32(at.Port), MaxHosts: uint32(set.most), Sticky: set.sticky, Origin: set.origin,
-		Bound: uint32(len(t.bindings.naming[at])),
+		Bound: uint32(len(b.naming[at])),
 	}
-	if p := t.places.placeAt(at); p != nil {
+	if p := b.places.placeAt(at); p != nil {
 		m.Hosts = uint32(len(p.hosts))
 	}
 	return m

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // A binding says where an Ethernet address may be and what it owns: the ports
@@ -34,13 +35,22 @@ type portSettings struct {
 	origin string
 }
 
-// bindings holds all bindings and settings of ports. table.mu guards it, except
-// owners.
+// bindings holds all bindings and settings of ports. restore, take, unbind, unsetPort,
+// changes, size, takesGuests and foreignSource take the lock; all else is called with it
+// held.
 type bindings struct {
+	cfg     *Config // the table's, as what follows
+	index   *index
+	places  *places
+	claims  *claims
+	reached *object.Limits
+	owners  *owners
+	routers atomic.Pointer[map[flow.Location]bool] // the ports of RouterPorts
+
+	mu     *sync.Mutex // the table's; guards what follows
 	of     map[id]*binding
 	naming map[flow.Location]map[id]struct{} // the bindings that name a port
 	ports  map[flow.Location]portSettings
-	owners *owners
 	dirty  map[string]struct{} // keys to write
 	told   map[claim]int64     // when a violation was last published
 	count  uint64              // changes of what is bound
@@ -58,13 +68,6 @@ const (
 // violationInterval is the least time between two events of one violation.
 const violationInterval = int64(1e9)
 
-func newBindings() bindings {
-	return bindings{
-		of: map[id]*binding{}, naming: map[flow.Location]map[id]struct{}{}, ports: map[flow.Location]portSettings{},
-		owners: &owners{m: map[formerKey]id{}}, dirty: map[string]struct{}{}, told: map[claim]int64{},
-	}
-}
-
 // owners finds the Ethernet address that an IP address is bound to. Stages read
 // it while others write.
 type owners struct {
@@ -74,7 +77,7 @@ type owners struct {
 	m  map[formerKey]id
 }
 
-// of returns the host that an address is bound to.
+// of returns the host that an address is bound to. It does not take the table's lock.
 func (o *owners) of(ip netip.Addr, vlan uint16) (id, bool) {
 	if o.count.Load() == 0 {
 		return 0, false
@@ -98,10 +101,6 @@ func (o *owners) remove(ip netip.Addr, who id) {
 	delete(o.m, formerKey{ip, who.vlan()})
 	o.count.Store(int32(len(o.m)))
 }
-
-// boundTo returns the host that an address is bound to. It does not take the
-// table's lock.
-func (t *table) boundTo(ip netip.Addr, vlan uint16) (id, bool) { return t.bindings.owners.of(ip, vlan) }
 
 // allow reports whether a host may be at a port.
 func (b *bindings) allow(who id, at flow.Location) bool {
@@ -155,23 +154,22 @@ func (b *bindings) note(key, origin string) {
 
 // room reports whether a host has room at a port. Bound hosts always have; they
 // leave less room for others.
-func (t *table) room(now int64, p *place, who id) refusal {
-	if t.places.isCircuits(p, who) {
+func (b *bindings) room(now int64, p *place, who id) refusal {
+	if b.places.isCircuits(p, who) {
 		return blocked // it came before the switch had the circuit's entries
 	}
-	b := &t.bindings
 	named := b.naming[p.Location]
 	if _, ok := named[who]; ok {
 		return accepted
 	}
 	set := b.ports[p.Location]
-	most := t.cfg.PortLimit
+	most := b.cfg.PortLimit
 	if set.most > 0 {
 		most = set.most
 	}
 	taken := len(p.hosts)
 	for other := range named {
-		if h := t.host(other); h == nil || h.at.Load() != p {
+		if h := b.index.host(other); h == nil || h.at.Load() != p {
 			taken++
 		}
 	}
@@ -181,47 +179,46 @@ func (t *table) room(now int64, p *place, who id) refusal {
 		if set.most > 0 {
 			key = "hosts.ports.max_hosts"
 		}
-		t.reached.Reach(now, key, most, "port "+placeText(p.Location))
+		b.reached.Reach(now, key, most, "port "+placeText(p.Location))
 		return portLimit
 	case set.sticky && len(b.of) >= maxBindings && b.of[who] == nil:
-		t.reached.Reach(now, "the room for bindings", maxBindings, "port "+placeText(p.Location))
+		b.reached.Reach(now, "the room for bindings", maxBindings, "port "+placeText(p.Location))
 		return tableLimit
 	}
 	return accepted
 }
 
-// bindSticky binds a host that has appeared at a port with sticky bindings.
-func (t *table) bindSticky(now int64, h *host) {
+// stick binds a host that has appeared at a port with sticky bindings.
+func (b *bindings) stick(now int64, h *host) {
 	at := h.at.Load().Location
-	if !t.bindings.ports[at].sticky || t.bindings.of[h.id] != nil {
+	if !b.ports[at].sticky || b.of[h.id] != nil {
 		return
 	}
 	one := &binding{who: h.id, at: []flow.Location{at}, sticky: true, origin: byLearning, since: now}
 	for _, a := range h.addresses {
-		if _, taken := t.boundTo(a.ip, h.id.vlan()); !taken && len(one.ips) < stickyAddresses {
+		if _, taken := b.owners.of(a.ip, h.id.vlan()); !taken && len(one.ips) < stickyAddresses {
 			one.ips = append(one.ips, a.ip)
 		}
 	}
-	t.bindings.put(one)
+	b.put(one)
 }
 
-// bindStickyAddress adds an address to a host's binding if that is sticky and has
+// stickAddress adds an address to a host's binding if that is sticky and has
 // room.
-func (t *table) bindStickyAddress(h *host, ip netip.Addr) {
-	one := t.bindings.of[h.id]
+func (b *bindings) stickAddress(h *host, ip netip.Addr) {
+	one := b.of[h.id]
 	if one == nil || !one.sticky || len(one.ips) >= stickyAddresses || slices.Contains(one.ips, ip) {
 		return
 	}
 	one.ips = append(one.ips, ip)
-	t.bindings.count++
-	t.bindings.owners.set(ip, h.id)
-	t.bindings.note(one.key(), one.origin)
+	b.count++
+	b.owners.set(ip, h.id)
+	b.note(one.key(), one.origin)
 }
 
 // violate adds an event about a packet that contradicts a binding, at most one
 // per violationInterval.
-func (t *table) violate(now int64, c claim) {
-	b := &t.bindings
+func (b *bindings) violate(now int64, c claim) {
 	if now-b.told[c] < violationInterval {
 		return
 	}
@@ -229,7 +226,7 @@ func (t *table) violate(now int64, c claim) {
 		clear(b.told)
 	}
 	b.told[c] = now
-	t.claims.notify(&c, t.host(c.key.who), "bound")
+	b.claims.notify(&c, b.index.host(c.key.who), "bound")
 }
 
 // enforceBinding removes from hosts the addresses and places that contradict a binding.

@@ -123,7 +123,7 @@ func TestStickyPort(t *testing.T) {
 	store := newBucket(t)
 	run := r.load(newBucket(t))
 	shelf := &bindingPersister{journal{store: store, run: run}}
-	if err := shelf.load(t.Context(), r.table, nil); err != nil {
+	if err := shelf.load(t.Context(), &r.bindings, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.9"))
@@ -134,14 +134,14 @@ func TestStickyPort(t *testing.T) {
 	r.refusedAs(portLimit, at(1, 1), arpRequest(mac(2), "10.0.0.2", "10.0.0.9")) // room is kept for what is bound
 	r.accept(at(1, 1), advert(mac(1), "fe80::1"))
 	r.accept(at(1, 1), raw(mac(9), mac(8)))
-	if err := shelf.save(t.Context(), r.table); err != nil {
+	if err := shelf.save(t.Context(), &r.bindings); err != nil {
 		t.Fatal(err)
 	}
 	want := fmt.Sprint(r.listBindings(inSync))
 
 	next := newRig(t, nil)
 	again := &bindingPersister{journal{store: store, run: next.load(newBucket(t))}}
-	if err := again.load(t.Context(), next.table, func(key string, err error) { t.Error(key, err) }); err != nil {
+	if err := again.load(t.Context(), &next.bindings, func(key string, err error) { t.Error(key, err) }); err != nil {
 		t.Fatal(err)
 	}
 	next.places.place(at(1, 1)).hosts[r.host(newID(mac(1), 0))] = struct{}{} // only for the counts to be equal
@@ -151,15 +151,15 @@ func TestStickyPort(t *testing.T) {
 	}
 	next.refusedAs(bound, at(2, 2), raw(mac(1), mac(9)))
 	next.refusedAs(bound, at(2, 2), advert(mac(5), "fe80::1"))
-	if m, err := next.unbindHost(&api.UnbindHostRequest{Dpid: "1", Port: 1}); err != nil || m.Deleted != 1 {
+	if m, err := next.bindings.unbind(&api.UnbindHostRequest{Dpid: "1", Port: 1}); err != nil || m.Deleted != 1 {
 		t.Errorf("%v, %v: want the sticky one cleared", m, err)
 	}
-	if err := again.save(t.Context(), next.table); err != nil {
+	if err := again.save(t.Context(), &next.bindings); err != nil {
 		t.Fatal(err)
 	}
 	next.accept(at(2, 2), raw(mac(1), mac(9)))
 	third := newRig(t, nil)
-	if err := (&bindingPersister{journal{store: store, run: third.load(newBucket(t))}}).load(t.Context(), third.table, nil); err != nil || len(third.bindings.of) != 1 {
+	if err := (&bindingPersister{journal{store: store, run: third.load(newBucket(t))}}).load(t.Context(), &third.bindings, nil); err != nil || len(third.bindings.of) != 1 {
 		t.Errorf("%v, %v: want the static one", err, third.listBindings(inSync))
 	}
 }
@@ -188,7 +188,7 @@ func TestBindingsOfTheConfiguration(t *testing.T) {
 	if _, err := r.bindHost(r.now, &api.HostBinding{Mac: mac(1).String(), Ips: []string{"10.0.0.1"}}); api.KindOf(err).String() != "FailedPrecondition" {
 		t.Errorf("the configuration's is changed: %v", err)
 	}
-	if _, err := r.unbindHost(&api.UnbindHostRequest{Mac: mac(1).String()}); api.KindOf(err).String() != "FailedPrecondition" {
+	if _, err := r.bindings.unbind(&api.UnbindHostRequest{Mac: mac(1).String()}); api.KindOf(err).String() != "FailedPrecondition" {
 		t.Errorf("the configuration's is deleted: %v", err)
 	}
 	r.retune(r.now, DefaultConfig())

@@ -119,7 +119,7 @@ func (t *table) guardEntries(g *guard, sw flow.DPID) (list []flow.Entry) {
 	for _, port := range g.trusted(sw) {
 		pass(flow.PriorityBindingTrusted, flow.Match{}.WithInPort(port))
 	}
-	for at := range *t.routers.Load() {
+	for at := range *t.bindings.routers.Load() {
 		if at.Switch == sw && g.isEdge(at) {
 			pass(flow.PriorityBindingTrusted, flow.Match{}.WithInPort(at.Port))
 		}
@@ -166,11 +166,11 @@ func (t *table) hasGuards() bool {
 	return t.cfg.Guard && len(t.bindings.of) > 0
 }
 
-// bindingChanges counts the changes that affect the entries.
-func (t *table) bindingChanges() uint64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.bindings.count
+// changes counts the changes that affect the entries.
+func (b *bindings) changes() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.count
 }
 
 // recordSent records that the entries for the first n changes have been sent.
@@ -180,11 +180,11 @@ func (t *table) recordSent(n uint64) {
 	t.handed = n
 }
 
-// boundHosts returns how many bindings there are.
-func (t *table) boundHosts() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.bindings.of)
+// size returns how many bindings there are.
+func (b *bindings) size() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.of)
 }
 
 // isEdge reports whether a port is known to be an edge port.

@@ -155,7 +155,7 @@ func (t *table) restore(now int64, number int, e entry) {
 		return
 	}
 	p := t.places.place(e.at)
-	if !t.bindings.allow(e.id, e.at) || t.room(now, p, e.id) != accepted {
+	if !t.bindings.allow(e.id, e.at) || t.bindings.room(now, p, e.id) != accepted {
 		t.places.scheduleRemoval(p)
 		return
 	}
@@ -168,7 +168,7 @@ func (t *table) restore(now int64, number int, e entry) {
 	t.count++
 	t.put(h)
 	for _, a := range e.addresses {
-		if owner, ok := t.boundTo(a.ip, e.id.vlan()); ok && owner != e.id {
+		if owner, ok := t.bindings.owners.of(a.ip, e.id.vlan()); ok && owner != e.id {
 			continue
 		}
 		if len(h.addresses) < t.cfg.AddressLimit && !t.owned.ips[a.ip] && t.holder(a.ip, e.id.vlan()) == nil {

@@ -61,7 +61,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	s := &persister{bucket: kept}
 	b := &bindingPersister{journal{store: bound, run: s}}
 	holds := &holdPersister{journal{store: held, run: s}}
-	if err := b.load(ctx, t, func(key string, err error) {
+	if err := b.load(ctx, &t.bindings, func(key string, err error) {
 		env.Log.Warn("binding of an earlier run left out", "key", key, "error", err)
 	}); err != nil {
 		return err
@@ -205,7 +205,7 @@ func handleBindings(env *weft.Env, t *table, b *bindingPersister, k *weft.Baseli
 		if err != nil {
 			return err
 		}
-		return inForce(b.save(ctx, t))
+		return inForce(b.save(ctx, &t.bindings))
 	}
 	weft.Handle(env, api.BindHost, func(ctx context.Context, r *api.BindHostRequest) (*api.HostBinding, error) {
 		m, err := t.bindHost(weft.Now(env).UnixNano(), r.GetBinding())
@@ -215,7 +215,7 @@ func handleBindings(env *weft.Env, t *table, b *bindingPersister, k *weft.Baseli
 		return m, err
 	})
 	weft.Handle(env, api.UnbindHost, func(ctx context.Context, r *api.UnbindHostRequest) (*api.UnbindHostResponse, error) {
-		m, err := t.unbindHost(r)
+		m, err := t.bindings.unbind(r)
 		return m, kept(ctx, err)
 	})
 	weft.Handle(env, api.SetPortSecurity, func(ctx context.Context, r *api.SetPortSecurityRequest) (*api.PortSecurity, error) {
@@ -223,7 +223,7 @@ func handleBindings(env *weft.Env, t *table, b *bindingPersister, k *weft.Baseli
 		return m, kept(ctx, err)
 	})
 	weft.Handle(env, api.DeletePortSecurity, func(ctx context.Context, r *api.DeletePortSecurityRequest) (*api.DeletePortSecurityResponse, error) {
-		m, err := t.unsetPort(r)
+		m, err := t.bindings.unsetPort(r)
 		return m, kept(ctx, err)
 	})
 	weft.Handle(env, api.ListBindings, func(context.Context, *api.ListBindingsRequest) (*api.ListBindingsResponse, error) {
@@ -253,15 +253,15 @@ func handleHolds(env *weft.Env, h *holds, s *holdPersister) {
 // watchBindings calls changed after bindings have changed, until ctx ends:
 // soon, but less often if there are many and an update takes longer.
 func watchBindings(ctx context.Context, t *table, changed func()) {
-	seen := t.bindingChanges()
+	seen := t.bindings.changes()
 	t.recordSent(seen)
 	for {
-		n, pause := t.bindingChanges(), 100*time.Millisecond
+		n, pause := t.bindings.changes(), 100*time.Millisecond
 		if n != seen {
 			seen = n
 			changed()
 			t.recordSent(n)
-			pause += time.Duration(t.boundHosts()) * time.Millisecond
+			pause += time.Duration(t.bindings.size()) * time.Millisecond
 		}
 		select {
 		case <-ctx.Done():
@@ -273,7 +273,7 @@ func watchBindings(ctx context.Context, t *table, changed func()) {
 
 // keep writes changes every second until ctx ends, and the remaining ones then.
 func keep(ctx context.Context, env *weft.Env, t *table, s *persister, b *bindingPersister) {
-	save := func(ctx context.Context) error { return errors.Join(s.save(ctx, t), b.save(ctx, t)) }
+	save := func(ctx context.Context) error { return errors.Join(s.save(ctx, t), b.save(ctx, &t.bindings)) }
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {

@@ -121,7 +121,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 				}
 				if h == nil && (why == portLimit || why == tableLimit) {
 					if !full.covers(in) {
-						full = fullPort{k.InPort, in.Time, t.takesGuests(flow.Location{Switch: sw, Port: k.InPort})}
+						full = fullPort{k.InPort, in.Time, t.bindings.takesGuests(flow.Location{Switch: sw, Port: k.InPort})}
 					}
 					guest = full.guests
 				}
@@ -141,7 +141,7 @@ func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.
 				}
 				in.Src, held = r.at.Location, r.heldBy()
 			}
-			if anyBound.Load() > 0 && t.foreignSource(in, who) {
+			if anyBound.Load() > 0 && t.bindings.foreignSource(in, who) {
 				t.refuse(bound, in, log)
 				return flow.Drop
 			}
@@ -234,10 +234,10 @@ func (t *table) identityMatters() bool {
 
 // takesGuests reports whether the packets of those for whom a port has no room
 // may pass: not at one whose hosts are limited by name.
-func (t *table) takesGuests(at flow.Location) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	_, secured := t.bindings.ports[at]
+func (b *bindings) takesGuests(at flow.Location) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, secured := b.ports[at]
 	return !secured
 }
 
@@ -255,16 +255,16 @@ func sourceIP(k *flow.Key) netip.Addr {
 // foreignSource reports whether the IP source of a packet is bound to another
 // host, and adds an event about it. Behind ports with routers any source is
 // allowed.
-func (t *table) foreignSource(in *flow.PacketIn, who id) bool {
+func (b *bindings) foreignSource(in *flow.PacketIn, who id) bool {
 	ip := sourceIP(&in.Key)
-	owner, ok := t.boundTo(ip, who.vlan())
+	owner, ok := b.owners.of(ip, who.vlan())
 	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
-	if !ok || owner == who || (*t.routers.Load())[at] {
+	if !ok || owner == who || (*b.routers.Load())[at] {
 		return false
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.violate(in.Time, claim{key: claimKey{who: owner, ip: ip}, by: who, at: at})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.violate(in.Time, claim{key: claimKey{who: owner, ip: ip}, by: who, at: at})
 	return true
 }
 

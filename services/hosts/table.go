@@ -5,7 +5,6 @@ import (
 	"math"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -21,7 +20,6 @@ type table struct {
 	tally *tally
 	news  *announcer
 	*index
-	routers atomic.Pointer[map[flow.Location]bool] // the ports of RouterPorts
 
 	reached object.Limits
 
@@ -41,8 +39,7 @@ type table struct {
 	beyond    map[flow.DPID]id          // the first binding for which a switch has no entries
 	handed    uint64                    // bindings.count that the switches have been declared
 	holds     holds
-	// No timed work is due before these times.
-	ageing deadline
+	ageing    deadline // of silent hosts
 }
 
 func newTable(cfg *Config) *table {
@@ -54,15 +51,18 @@ func newTable(cfg *Config) *table {
 	probes, _ := flow.ParseMAC(cfg.ProbeMAC) // validated
 	t := &table{
 		cfg: &own, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
-		places: newPlaces(),
-		former: formerHolders{}, noted: earlySightings{}, notices: notices{due: map[formerKey]*notice{}}, bindings: newBindings(), keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{},
-		ageing:    math.MaxInt64,
-		questions: questions{probes: probes.Uint64(), due: math.MaxInt64},
+		places: newPlaces(), questions: questions{probes: probes.Uint64(), due: math.MaxInt64}, former: formerHolders{}, noted: earlySightings{},
+		notices: notices{due: map[formerKey]*notice{}}, keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{}, ageing: math.MaxInt64,
 	}
 	t.permits = permits{t.cfg, &t.reached, t.news, &t.mu, map[flow.DPID]map[id]struct{}{}}
 	t.claims = claims{
 		cfg: t.cfg, index: t.index, places: &t.places, questions: &t.questions, reached: &t.reached, news: t.news,
 		mu: &t.mu, of: map[claimKey][]*claim{}, at: map[flow.Location]int{}, due: math.MaxInt64,
+	}
+	t.bindings = bindings{
+		cfg: t.cfg, index: t.index, places: &t.places, claims: &t.claims, reached: &t.reached, owners: &owners{m: map[formerKey]id{}},
+		mu: &t.mu, of: map[id]*binding{}, naming: map[flow.Location]map[id]struct{}{}, ports: map[flow.Location]portSettings{},
+		dirty: map[string]struct{}{}, told: map[claim]int64{},
 	}
 	t.holds.index, t.holds.news, t.holds.mu = t.index, t.news, &t.mu
 	t.configure(0)
@@ -111,7 +111,7 @@ func (t *table) locate(s sighting, d *flow.Decision) (*host, refusal) {
 		}
 		return h, accepted
 	case !t.bindings.allow(s.who, s.at):
-		t.violate(s.now, claim{key: claimKey{who: s.who}, by: s.who, at: s.at})
+		t.bindings.violate(s.now, claim{key: claimKey{who: s.who}, by: s.who, at: s.at})
 		return nil, bound
 	case h == nil:
 		return t.learn(s)
@@ -126,7 +126,7 @@ func (t *table) learn(s sighting) (*host, refusal) {
 		return nil, tableLimit
 	}
 	p := t.places.place(s.at)
-	if why := t.room(s.now, p, s.who); why != accepted {
+	if why := t.bindings.room(s.now, p, s.who); why != accepted {
 		t.places.scheduleRemoval(p)
 		return nil, why
 	}
@@ -139,7 +139,7 @@ func (t *table) learn(s sighting) (*host, refusal) {
 	t.put(h)
 	t.news.add(h)
 	t.ageing.moveUp(s.now + int64(t.cfg.Age)*8/10)
-	t.bindSticky(s.now, h)
+	t.bindings.stick(s.now, h)
 	if h.source.IsValid() {
 		t.questions.call(s.now, h)
 	}
@@ -152,7 +152,7 @@ func (t *table) move(now int64, h *host, to flow.Location) refusal {
 		return quarantined
 	}
 	p := t.places.place(to)
-	if why := t.room(now, p, h.id); why != accepted {
+	if why := t.bindings.room(now, p, h.id); why != accepted {
 		t.places.scheduleRemoval(p)
 		return why
 	}
@@ -166,7 +166,7 @@ func (t *table) move(now int64, h *host, to flow.Location) refusal {
 	}
 	h.moved = append(h.moved, now)
 	t.transfer(now, h, p)
-	t.bindSticky(now, h)
+	t.bindings.stick(now, h)
 	return accepted
 }
 
@@ -192,9 +192,9 @@ func (t *table) handleEvidence(s sighting, e evidence, d *flow.Decision) refusal
 	if t.owned.ips[e.ip] {
 		return gateway
 	}
-	owner, owned := t.boundTo(e.ip, e.who.vlan())
+	owner, owned := t.bindings.owners.of(e.ip, e.who.vlan())
 	if owned && owner != e.who {
-		t.violate(s.now, claim{key: claimKey{who: owner, ip: e.ip}, by: e.who, at: s.at})
+		t.bindings.violate(s.now, claim{key: claimKey{who: owner, ip: e.ip}, by: e.who, at: s.at})
 		return bound
 	}
 	h := t.host(e.who)
@@ -245,7 +245,7 @@ func (t *table) grant(now int64, h *host, ip netip.Addr, used bool, said advertF
 	t.bind(ip, h)
 	t.news.add(h)
 	t.questions.call(now, h)
-	t.bindStickyAddress(h, ip)
+	t.bindings.stickAddress(h, ip)
 	if t.former.belongedToOther(now, h, ip) {
 		t.announceAddress(now, h, ip)
 	}

@@ -94,7 +94,7 @@ func (t *table) bindHost(now int64, m *api.HostBinding) (*api.HostBinding, error
 	}
 	same := old != nil && !old.sticky && slices.Equal(old.at, one.at) && slices.Equal(old.ips, one.ips)
 	if !same {
-		if err := t.keepable("the binding of host " + one.who.mac().String()); err != nil {
+		if err := t.enforcement.keepable("the binding of host " + one.who.mac().String()); err != nil {
 			return nil, err
 		}
 	}
@@ -162,7 +162,7 @@ func (t *table) setPort(now int64, m *api.PortSecurity) (*api.PortSecurity, erro
 		return nil, api.Errorf(codes.ResourceExhausted, "%d ports have limits of their own already; delete some", maxPorts)
 	}
 	if m.Sticky && !old.sticky {
-		if err := t.keepable("what a sticky port binds"); err != nil {
+		if err := t.enforcement.keepable("what a sticky port binds"); err != nil {
 			return nil, err
 		}
 	}
@@ -204,26 +204,26 @@ func (b *bindings) unsetPort(r *api.DeletePortSecurityRequest) (*api.DeletePortS
 }
 
 // listBindings answers ListBindings; standing returns how the switches stand together.
-func (t *table) listBindings(standing func() (string, error)) *api.ListBindingsResponse {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (e *enforcement) listBindings(standing func() (string, error)) *api.ListBindingsResponse {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	r := &api.ListBindingsResponse{}
 	state, err := standing()
-	for _, one := range t.bindings.of {
+	for _, one := range e.bindings.of {
 		m := one.message()
-		t.setState(m, one, state, err)
+		e.setState(m, one, state, err)
 		r.Bindings = append(r.Bindings, m)
 	}
 	slices.SortFunc(r.Bindings, func(a, b *api.HostBinding) int {
 		return cmp.Or(cmp.Compare(a.Vlan, b.Vlan), strings.Compare(a.Mac, b.Mac))
 	})
-	ports := make([]flow.Location, 0, len(t.bindings.ports))
-	for at := range t.bindings.ports {
+	ports := make([]flow.Location, 0, len(e.bindings.ports))
+	for at := range e.bindings.ports {
 		ports = append(ports, at)
 	}
 	slices.SortFunc(ports, compareLocations)
 	for _, at := range ports {
-		r.Ports = append(r.Ports, t.bindings.portMessage(at))
+		r.Ports = append(r.Ports, e.bindings.portMessage(at))
 	}
 	return r
 }

@@ -137,7 +137,7 @@ func TestStickyPort(t *testing.T) {
 	if err := shelf.save(t.Context(), &r.bindings); err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprint(r.listBindings(inSync))
+	want := fmt.Sprint(r.enforcement.listBindings(inSync))
 
 	next := newRig(t, nil)
 	again := &bindingPersister{journal{store: store, run: next.load(newBucket(t))}}
@@ -146,7 +146,7 @@ func TestStickyPort(t *testing.T) {
 	}
 	next.places.place(at(1, 1)).hosts[r.host(newID(mac(1), 0))] = struct{}{} // only for the counts to be equal
 	next.places.place(at(1, 1)).hosts[r.host(newID(mac(9), 0))] = struct{}{}
-	if got := fmt.Sprint(next.listBindings(inSync)); got != want {
+	if got := fmt.Sprint(next.enforcement.listBindings(inSync)); got != want {
 		t.Errorf("kept %s\nwant %s", got, want)
 	}
 	next.refusedAs(bound, at(2, 2), raw(mac(1), mac(9)))
@@ -160,7 +160,7 @@ func TestStickyPort(t *testing.T) {
 	next.accept(at(2, 2), raw(mac(1), mac(9)))
 	third := newRig(t, nil)
 	if err := (&bindingPersister{journal{store: store, run: third.load(newBucket(t))}}).load(t.Context(), &third.bindings, nil); err != nil || len(third.bindings.of) != 1 {
-		t.Errorf("%v, %v: want the static one", err, third.listBindings(inSync))
+		t.Errorf("%v, %v: want the static one", err, third.enforcement.listBindings(inSync))
 	}
 }
 
@@ -193,7 +193,7 @@ func TestBindingsOfTheConfiguration(t *testing.T) {
 	}
 	r.retune(r.now, DefaultConfig())
 	if len(r.bindings.of) != 0 || len(r.bindings.owners.m) != 0 || len(r.bindings.naming) != 0 {
-		t.Errorf("left: %v", r.listBindings(inSync))
+		t.Errorf("left: %v", r.enforcement.listBindings(inSync))
 	}
 }
 
@@ -342,10 +342,10 @@ func TestBindingsWithoutRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.recordSent(r.bindings.count)
-	entries := r.guardEntries(newGuard(), 1)
+	r.enforcement.recordSent(r.bindings.count)
+	entries := r.enforcement.entries(newGuard(), 1)
 	kept := 0
-	for _, b := range r.listBindings(inSync).Bindings {
+	for _, b := range r.enforcement.listBindings(inSync).Bindings {
 		if b.State == stateInForce {
 			kept++
 		} else if !strings.Contains(b.Reason, "switch "+flow.DPID(1).String()) {
@@ -356,7 +356,7 @@ func TestBindingsWithoutRoom(t *testing.T) {
 		t.Errorf("%d bindings in force by %d entries", kept, len(entries))
 	}
 	r.cfg.Guard = false
-	if b := r.listBindings(inSync).Bindings[0]; !strings.Contains(b.Reason, "hosts.guard") {
+	if b := r.enforcement.listBindings(inSync).Bindings[0]; !strings.Contains(b.Reason, "hosts.guard") {
 		t.Error(b)
 	}
 }

@@ -104,12 +104,12 @@ func (g *guard) trusted(sw flow.DPID) (list []flow.Port) {
 	return list
 }
 
-// guardEntries returns the entries of a switch for the present bindings.
-func (t *table) guardEntries(g *guard, sw flow.DPID) (list []flow.Entry) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.beyond, sw)
-	if !t.cfg.Guard || len(t.bindings.of) == 0 {
+// entries returns the entries of a switch for the present bindings.
+func (e *enforcement) entries(g *guard, sw flow.DPID) (list []flow.Entry) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.beyond, sw)
+	if !e.cfg.Guard || len(e.bindings.of) == 0 {
 		return nil
 	}
 	add := func(priority uint16, m flow.Match, next uint8) {
@@ -119,7 +119,7 @@ func (t *table) guardEntries(g *guard, sw flow.DPID) (list []flow.Entry) {
 	for _, port := range g.trusted(sw) {
 		pass(flow.PriorityBindingTrusted, flow.Match{}.WithInPort(port))
 	}
-	for at := range *t.bindings.routers.Load() {
+	for at := range *e.bindings.routers.Load() {
 		if at.Switch == sw && g.isEdge(at) {
 			pass(flow.PriorityBindingTrusted, flow.Match{}.WithInPort(at.Port))
 		}
@@ -128,7 +128,7 @@ func (t *table) guardEntries(g *guard, sw flow.DPID) (list []flow.Entry) {
 	pass(flow.PriorityBindingTrusted, flow.Match{}.WithICMPv6Type(flow.ICMPv6Advert))
 	drop := func(priority uint16, m flow.Match) { add(priority, m, 0) }
 	tagged := map[uint16]bool{}
-	for _, one := range t.bindings.inOrder() {
+	for _, one := range e.bindings.inOrder() {
 		before := len(list)
 		if v := one.who.vlan(); v != 0 && !tagged[v] {
 			tagged[v] = true // behind further tags a switch may not find the source
@@ -138,32 +138,32 @@ func (t *table) guardEntries(g *guard, sw flow.DPID) (list []flow.Entry) {
 		}
 		one.guard(sw, pass, drop)
 		if len(list) > guardMost {
-			t.beyond[sw] = one.who
+			e.beyond[sw] = one.who
 			return list[:before]
 		}
 	}
 	return list
 }
 
-// guardRequest returns the set of a switch. Switches with one table have none.
-func (t *table) guardRequest(g *guard, info *api.Switch) *api.SetStandingRequest {
+// request returns the set of a switch. Switches with one table have none.
+func (e *enforcement) request(g *guard, info *api.Switch) *api.SetStandingRequest {
 	req := &api.SetStandingRequest{}
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil || info.Lack(api.NeedTables) != "" {
 		return req
 	}
-	list := t.guardEntries(g, sw)
+	list := e.entries(g, sw)
 	for i := range list {
 		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &list[i]))
 	}
 	return req
 }
 
-// hasGuards reports whether switches have any entries for bindings.
-func (t *table) hasGuards() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.cfg.Guard && len(t.bindings.of) > 0
+// active reports whether switches have any entries for bindings.
+func (e *enforcement) active() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.cfg.Guard && len(e.bindings.of) > 0
 }
 
 // changes counts the changes that affect the entries.
@@ -174,10 +174,10 @@ func (b *bindings) changes() uint64 {
 }
 
 // recordSent records that the entries for the first n changes have been sent.
-func (t *table) recordSent(n uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.handed = n
+func (e *enforcement) recordSent(n uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.handed = n
 }
 
 // size returns how many bindings there are.

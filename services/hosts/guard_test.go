@@ -21,7 +21,7 @@ func TestGuard(t *testing.T) {
 		g.set(at(1, port), flow.RoleUnsettled.String()) // for a moment
 	}
 	info := &api.Switch{Dpid: flow.DPID(1).String(), Tables: 254, Openflow: "1.3"}
-	if n := len(r.guardRequest(g, info).Flows); n != 0 {
+	if n := len(r.enforcement.request(g, info).Flows); n != 0 {
 		t.Errorf("%d entries without bindings", n)
 	}
 	for _, m := range []*api.HostBinding{
@@ -34,7 +34,7 @@ func TestGuard(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	entries := append(r.guardEntries(g, 1), flow.Entry{Goto: flow.TableFirewall}) // the last is forwarding's
+	entries := append(r.enforcement.entries(g, 1), flow.Entry{Goto: flow.TableFirewall}) // the last is forwarding's
 	passes := func(port flow.Port, frame []byte) bool {
 		in := r.packetIn(at(1, port), frame)
 		var first *flow.Entry
@@ -84,11 +84,11 @@ func TestGuard(t *testing.T) {
 			t.Errorf("%s: passes %v, want %v", c.what, got, c.pass)
 		}
 	}
-	if n := len(r.guardRequest(g, &api.Switch{Dpid: info.Dpid, Tables: 1, Openflow: "1.0"}).Flows); n != 0 {
+	if n := len(r.enforcement.request(g, &api.Switch{Dpid: info.Dpid, Tables: 1, Openflow: "1.0"}).Flows); n != 0 {
 		t.Errorf("%d entries on a switch with one table", n)
 	}
 	r.cfg.Guard = false
-	if n := len(r.guardEntries(g, 1)); n != 0 {
+	if n := len(r.enforcement.entries(g, 1)); n != 0 {
 		t.Errorf("%d entries, though guard is off", n)
 	}
 }
@@ -102,7 +102,7 @@ func TestGuardIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(r.guardEntries(newGuard(), 1)); n > guardMost || n < guardMost-2 {
+	if n := len(r.enforcement.entries(newGuard(), 1)); n > guardMost || n < guardMost-2 {
 		t.Errorf("%d entries, want %d at most", n, guardMost)
 	}
 }

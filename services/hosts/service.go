@@ -81,7 +81,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	failed := env.Metric.Counter("questions_failed_total", "Questions to hosts that could not be sent.")
 
 	g := newGuard()
-	k := weft.NewBaselineFlows(env, flow.OwnerBindings, func(info *api.Switch) *api.SetStandingRequest { return t.guardRequest(g, info) })
+	k := weft.NewBaselineFlows(env, flow.OwnerBindings, func(info *api.Switch) *api.SetStandingRequest { return t.enforcement.request(g, info) })
 	n := weft.NewObjectFlows(env, flow.OwnerNeighbours, t.permitPieces, t.permitPiece)
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return t.open(sw, env.Log) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
@@ -91,7 +91,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, m *api.SwitchChanged) {
 		if sw, err := flow.ParseDPID(m.GetSwitch().GetDpid()); err == nil {
 			t.routesIn(now(), sw, flow.ForwardTable(m.Switch.GetTables(), m.Switch.GetOpenflow() == "1.0"))
-			t.describeSwitch(sw, m.Switch)
+			t.enforcement.describeSwitch(sw, m.Switch)
 			t.switchChanged(now(), sw, m.Switch.GetConnected(), m.Ports)
 			if m.Switch.GetConnected() {
 				g.switchChanged(sw, m.Ports)
@@ -108,7 +108,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.On(env, api.PortChangedEvent, func(_ context.Context, m *api.PortChanged) {
 		if sw, err := flow.ParseDPID(m.GetPort().GetDpid()); err == nil {
 			t.portChanged(now(), sw, m.Port, m.Removed)
-			if g.portChanged(sw, m.Port, m.Removed) && t.hasGuards() {
+			if g.portChanged(sw, m.Port, m.Removed) && t.enforcement.active() {
 				k.Recompute(sw)
 			}
 		}
@@ -118,7 +118,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		t.roleChanged(now(), at, m.GetPort().GetRole())
 		if m.Gone {
 			g.drop(at)
-		} else if g.set(at, m.GetPort().GetRole()) && t.hasGuards() {
+		} else if g.set(at, m.GetPort().GetRole()) && t.enforcement.active() {
 			k.Recompute(at.Switch)
 		}
 	})
@@ -210,7 +210,7 @@ func handleBindings(env *weft.Env, t *table, b *bindingPersister, k *weft.Baseli
 	weft.Handle(env, api.BindHost, func(ctx context.Context, r *api.BindHostRequest) (*api.HostBinding, error) {
 		m, err := t.bindHost(weft.Now(env).UnixNano(), r.GetBinding())
 		if err = kept(ctx, err); err == nil {
-			t.addState(m, k.OverallStatus)
+			t.enforcement.addState(m, k.OverallStatus)
 		}
 		return m, err
 	})
@@ -227,7 +227,7 @@ func handleBindings(env *weft.Env, t *table, b *bindingPersister, k *weft.Baseli
 		return m, kept(ctx, err)
 	})
 	weft.Handle(env, api.ListBindings, func(context.Context, *api.ListBindingsRequest) (*api.ListBindingsResponse, error) {
-		return t.listBindings(k.OverallStatus), nil
+		return t.enforcement.listBindings(k.OverallStatus), nil
 	})
 }
 
@@ -254,13 +254,13 @@ func handleHolds(env *weft.Env, h *holds, s *holdPersister) {
 // soon, but less often if there are many and an update takes longer.
 func watchBindings(ctx context.Context, t *table, changed func()) {
 	seen := t.bindings.changes()
-	t.recordSent(seen)
+	t.enforcement.recordSent(seen)
 	for {
 		n, pause := t.bindings.changes(), 100*time.Millisecond
 		if n != seen {
 			seen = n
 			changed()
-			t.recordSent(n)
+			t.enforcement.recordSent(n)
 			pause += time.Duration(t.bindings.size()) * time.Millisecond
 		}
 		select {

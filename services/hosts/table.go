@@ -23,23 +23,21 @@ type table struct {
 
 	reached object.Limits
 
-	mu        sync.Mutex // guards the following, and changes of the index
-	places    places
-	claims    claims
-	count     int
-	pages     pages
-	former    formerHolders
-	notices   notices
-	questions questions
-	noted     earlySightings
-	asking    flow.Decision // what admit has decided, which advance hands on
-	permits   permits
-	bindings  bindings
-	keepers   map[flow.DPID]*api.Switch // the connected switches
-	beyond    map[flow.DPID]id          // the first binding for which a switch has no entries
-	handed    uint64                    // bindings.count that the switches have been declared
-	holds     holds
-	ageing    deadline // of silent hosts
+	mu          sync.Mutex // guards the following, and changes of the index
+	places      places
+	claims      claims
+	count       int
+	pages       pages
+	former      formerHolders
+	notices     notices
+	questions   questions
+	noted       earlySightings
+	asking      flow.Decision // what admit has decided, which advance hands on
+	permits     permits
+	bindings    bindings
+	enforcement enforcement
+	holds       holds
+	ageing      deadline // of silent hosts
 }
 
 func newTable(cfg *Config) *table {
@@ -52,7 +50,7 @@ func newTable(cfg *Config) *table {
 	t := &table{
 		cfg: &own, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
 		places: newPlaces(), questions: questions{probes: probes.Uint64(), due: math.MaxInt64}, former: formerHolders{}, noted: earlySightings{},
-		notices: notices{due: map[formerKey]*notice{}}, keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{}, ageing: math.MaxInt64,
+		notices: notices{due: map[formerKey]*notice{}}, ageing: math.MaxInt64,
 	}
 	t.permits = permits{t.cfg, &t.reached, t.news, &t.mu, map[flow.DPID]map[id]struct{}{}}
 	t.claims = claims{
@@ -64,6 +62,7 @@ func newTable(cfg *Config) *table {
 		mu: &t.mu, of: map[id]*binding{}, naming: map[flow.Location]map[id]struct{}{}, ports: map[flow.Location]portSettings{},
 		dirty: map[string]struct{}{}, told: map[claim]int64{},
 	}
+	t.enforcement = enforcement{t.cfg, &t.bindings, &t.mu, map[flow.DPID]*api.Switch{}, map[flow.DPID]id{}, 0}
 	t.holds.index, t.holds.news, t.holds.mu = t.index, t.news, &t.mu
 	t.configure(0)
 	return t

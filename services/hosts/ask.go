@@ -3,6 +3,7 @@ package hosts
 import (
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -12,10 +13,14 @@ import (
 
 // questions asks hosts for their addresses: new ones soon, so that it is known which
 // of them answer, others whenever the table wants to know whether they are still
-// there. table.mu guards it, except probes and tagging.
+// there.
 type questions struct {
-	probes        uint64        // Config.ProbeMAC
-	tagging       flow.Tagging  // of virtual networks
+	cfg     *Config // the table's
+	index   *index
+	probes  uint64       // Config.ProbeMAC
+	tagging flow.Tagging // of virtual networks
+
+	mu            *sync.Mutex   // the table's; guards what follows, and addresses
 	first, second []dueQuestion // to new hosts
 	due           deadline      // of these
 }

@@ -9,7 +9,7 @@ import (
 
 // A host often speaks once, when its port comes up, and then waits: before
 // discovery knows what the port is. The first that speak there are noted, and
-// learnt when it turns out to be an edge port.
+// learnt when it turns out to be an edge port. table.mu guards it.
 type earlySightings map[flow.Location][]sighting
 
 const (
@@ -43,25 +43,27 @@ func (b noteLimiter) room(in *flow.PacketIn) bool {
 }
 
 // note notes the sender of a packet from a port that is not settled.
-func (t *table) note(in *flow.PacketIn, who id) {
-	s, why := t.readSighting(in, who, nil)
-	if why != accepted {
+func (s *stage) note(in *flow.PacketIn, who id) {
+	seen, why := s.readSighting(in, who, nil)
+	if why != accepted || in.Key.EthDst.IsLinkLocal() && (s.table.host(who) == nil || !announces(&in.Key)) {
 		return
 	}
-	if in.Key.EthDst.IsLinkLocal() && (t.host(who) == nil || !announces(&in.Key)) {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	list, known := t.noted[s.at]
-	i := slices.IndexFunc(list, func(other sighting) bool { return other.who == who })
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
+	s.table.noted.add(seen)
+}
+
+// add notes a sighting.
+func (e earlySightings) add(s sighting) {
+	list, known := e[s.at]
+	i := slices.IndexFunc(list, func(other sighting) bool { return other.who == s.who })
 	switch {
 	case i >= 0 && len(s.says) == 0: // what was noted says as much
 		list[i].now = s.now
 	case i >= 0:
 		list[i] = s
-	case len(list) < notedMost && (known || len(t.noted) < notedPorts):
-		t.noted[s.at] = append(list, s)
+	case len(list) < notedMost && (known || len(e) < notedPorts):
+		e[s.at] = append(list, s)
 	}
 }
 

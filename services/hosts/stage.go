@@ -3,6 +3,7 @@ package hosts
 import (
 	"log/slog"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
@@ -82,131 +83,144 @@ func (s *places) shareCaches() {
 	s.cacheRoom.Store(int64(min(cacheMost, cachesMost/max(1, len(s.switches)))))
 }
 
+// A stage is the hosts' stage of the pipeline for one switch. Only one packet is in it at
+// a time.
+type stage struct {
+	table    *table
+	sw       flow.DPID
+	log      *slog.Logger
+	probes   flow.MAC
+	anyBound *atomic.Int32 // how many addresses are bound
+	known    cache
+	says     []evidence // memory for that of a packet
+	full     fullPort
+	notes    noteLimiter
+}
+
 // open returns the stage for one switch: it learns hosts from edge ports, and
 // adds to every packet the places of its sender and destination and the stages
 // that hold them. A sender for whom there is no room is a guest: packets to
 // hosts that are known get there, but no entry is made for them.
 func (t *table) open(sw flow.DPID, log *slog.Logger) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
-	known := &cache{}
-	var says []evidence
-	var full fullPort
-	notes := noteLimiter{}
-	probes := flow.MACFrom(t.questions.probes)
-	anyBound := &t.bindings.owners.count
-	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
-		known.fetch(in.Following)
-		k := packet.Headers(in)
-		who := newID(k.EthSrc, k.VLAN)
-		var held uint32
-		guest := false
-		if k.TunnelFrame() {
-			t.tally.add(tunnel)
-			return flow.Drop // a customer's: it is no host's, and nobody else gets it
-		}
-		switch in.Role {
-		case flow.RoleEdge:
-			if k.EthSrc.Multicast() || k.EthSrc == (flow.MAC{}) {
-				t.tally.add(source)
-				return flow.Drop
-			}
-			r := known.find(t, who)
-			if k.EthDst.IsLinkLocal() && (r == nil || !announces(k)) {
-				return flow.Next // of a bridge: no host
-			}
-			if r == nil || r.at.Location != (flow.Location{Switch: sw, Port: k.InPort}) || carries(k) || r.special && r.host.contested.Load() > 0 {
-				var h *host
-				why := portLimit
-				if r != nil || carries(k) || !full.covers(in) || t.identityMatters() {
-					h, says, why = t.examine(in, who, d, says[:0])
-				}
-				if h == nil && (why == portLimit || why == tableLimit) {
-					if !full.covers(in) {
-						full = fullPort{k.InPort, in.Time, t.bindings.takesGuests(flow.Location{Switch: sw, Port: k.InPort})}
-					}
-					guest = full.guests
-				}
-				if why != accepted {
-					t.refuse(why, in, log)
-				}
-				if why != accepted && !guest {
-					return flow.Drop
-				}
-				if h != nil {
-					in.Src, held = h.at.Load().Location, h.held.Load()
-				}
-			} else {
-				if now := uint16(in.Time / touchGap); r.seen != now {
-					r.seen = now
-					r.host.seen.Store(in.Time)
-				}
-				in.Src, held = r.at.Location, r.heldBy()
-			}
-			if anyBound.Load() > 0 && t.bindings.foreignSource(in, who) {
-				t.refuse(bound, in, log)
-				return flow.Drop
-			}
-			if k.EthDst == probes {
-				return flow.Done // the answer to a question of ours
-			}
-			if in.IsCopy() {
-				return flow.Done
-			}
-		case flow.RoleLink:
-			if r := known.find(t, who); r != nil {
-				in.Src, held = r.at.Location, r.heldBy()
-			} else {
-				t.tally.add(onLink)
-			}
-		case flow.RoleAccess, flow.RoleInternal, flow.RoleTunnel:
-			return flow.Drop
-		case flow.RoleBlocked:
-			t.tally.add(blocked)
-			return flow.Drop
-		default:
-			t.tally.add(unsettled)
-			if in.Role == flow.RoleUnsettled && notes.room(in) {
-				t.note(in, who)
-			}
-			return flow.Drop
-		}
-		if to := known.destinationHost(t, k); to != nil {
-			in.Dst, in.DstMAC = to.at.Location, k.EthDst
-			held |= to.heldBy()
-		} else if h := t.destination(in, d); h != nil {
-			in.Dst, in.DstMAC = h.at.Load().Location, h.id.mac()
-			held |= h.held.Load()
-		} else if guest {
-			return flow.Drop
-		}
-		if guest && t.identityMatters() {
-			held |= t.holds.on(who, flow.Location{Switch: sw, Port: k.InPort})
-		}
-		in.Unapproved, in.HeldBy = guest || held != 0, t.holds.names(held)
-		return flow.Next
+	s := &stage{table: t, sw: sw, log: log, probes: flow.MACFrom(t.questions.probes), anyBound: &t.bindings.owners.count, notes: noteLimiter{}}
+	return s.handle
+}
+
+// handle is the stage for one packet.
+func (s *stage) handle(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+	t := s.table
+	s.known.fetch(in.Following)
+	k := packet.Headers(in)
+	who := newID(k.EthSrc, k.VLAN)
+	var held uint32
+	guest := false
+	if k.TunnelFrame() {
+		t.tally.add(tunnel)
+		return flow.Drop // a customer's: it is no host's, and nobody else gets it
 	}
+	switch in.Role {
+	case flow.RoleEdge:
+		if k.EthSrc.Multicast() || k.EthSrc == (flow.MAC{}) {
+			t.tally.add(source)
+			return flow.Drop
+		}
+		r := s.known.find(t, who)
+		if k.EthDst.IsLinkLocal() && (r == nil || !announces(k)) {
+			return flow.Next // of a bridge: no host
+		}
+		if r == nil || r.at.Location != (flow.Location{Switch: s.sw, Port: k.InPort}) || carries(k) || r.special && r.host.contested.Load() > 0 {
+			var h *host
+			why := portLimit
+			if r != nil || carries(k) || !s.full.covers(in) || s.identityMatters() {
+				h, why = s.examine(in, who, d)
+			}
+			if h == nil && (why == portLimit || why == tableLimit) {
+				if !s.full.covers(in) {
+					s.full = fullPort{k.InPort, in.Time, t.bindings.takesGuests(flow.Location{Switch: s.sw, Port: k.InPort})}
+				}
+				guest = s.full.guests
+			}
+			if why != accepted {
+				s.refuse(why, in)
+			}
+			if why != accepted && !guest {
+				return flow.Drop
+			}
+			if h != nil {
+				in.Src, held = h.at.Load().Location, h.held.Load()
+			}
+		} else {
+			if now := uint16(in.Time / touchGap); r.seen != now {
+				r.seen = now
+				r.host.seen.Store(in.Time)
+			}
+			in.Src, held = r.at.Location, r.heldBy()
+		}
+		if s.anyBound.Load() > 0 && t.bindings.foreignSource(in, who) {
+			s.refuse(bound, in)
+			return flow.Drop
+		}
+		if k.EthDst == s.probes {
+			return flow.Done // the answer to a question of ours
+		}
+		if in.IsCopy() {
+			return flow.Done
+		}
+	case flow.RoleLink:
+		if r := s.known.find(t, who); r != nil {
+			in.Src, held = r.at.Location, r.heldBy()
+		} else {
+			t.tally.add(onLink)
+		}
+	case flow.RoleAccess, flow.RoleInternal, flow.RoleTunnel:
+		return flow.Drop
+	case flow.RoleBlocked:
+		t.tally.add(blocked)
+		return flow.Drop
+	default:
+		t.tally.add(unsettled)
+		if in.Role == flow.RoleUnsettled && s.notes.room(in) {
+			s.note(in, who)
+		}
+		return flow.Drop
+	}
+	if to := s.known.destinationHost(t, k); to != nil {
+		in.Dst, in.DstMAC = to.at.Location, k.EthDst
+		held |= to.heldBy()
+	} else if h := s.destination(in, d); h != nil {
+		in.Dst, in.DstMAC = h.at.Load().Location, h.id.mac()
+		held |= h.held.Load()
+	} else if guest {
+		return flow.Drop
+	}
+	if guest && s.identityMatters() {
+		held |= t.holds.on(who, flow.Location{Switch: s.sw, Port: k.InPort})
+	}
+	in.Unapproved, in.HeldBy = guest || held != 0, t.holds.names(held)
+	return flow.Next
 }
 
 // examine is the slow path of a packet from an edge port: its sender is not
 // known there, or it is evidence of addresses.
-func (t *table) examine(in *flow.PacketIn, who id, d *flow.Decision, says []evidence) (*host, []evidence, refusal) {
-	s, why := t.readSighting(in, who, says)
+func (s *stage) examine(in *flow.PacketIn, who id, d *flow.Decision) (*host, refusal) {
+	seen, why := s.readSighting(in, who, s.says[:0])
+	s.says = seen.says
 	if why != accepted {
-		return nil, s.says, why
+		return nil, why
 	}
-	h, why := t.observe(s, d)
-	return h, s.says, why
+	return s.table.observe(seen, d)
 }
 
 // readSighting returns the sighting and evidence of a packet; says is memory for it.
-func (t *table) readSighting(in *flow.PacketIn, who id, says []evidence) (s sighting, why refusal) {
-	s = sighting{now: in.Time, who: who, at: flow.Location{Switch: in.Switch, Port: in.Key.InPort}, source: sourceIP(&in.Key)}
-	s.answer = in.Key.EthDst.Uint64() == t.questions.probes
-	s.says = says
-	if t.owned.macs[in.Key.EthSrc] {
-		return s, gateway
+func (s *stage) readSighting(in *flow.PacketIn, who id, says []evidence) (seen sighting, why refusal) {
+	seen = sighting{now: in.Time, who: who, at: flow.Location{Switch: in.Switch, Port: in.Key.InPort}, source: sourceIP(&in.Key)}
+	seen.answer = in.Key.EthDst == s.probes
+	seen.says = says
+	if s.table.owned.macs[in.Key.EthSrc] {
+		return seen, gateway
 	}
-	s.says, why = appendEvidence(&in.Key, in.Data, says)
-	return s, why
+	seen.says, why = appendEvidence(&in.Key, in.Data, says)
+	return seen, why
 }
 
 // A fullPort remembers, for fullFor, the port of one switch that last had no
@@ -228,8 +242,8 @@ func (f *fullPort) covers(in *flow.PacketIn) bool {
 
 // identityMatters reports whether there are holds or bindings, so that the sender of
 // a packet matters even if it cannot be recorded.
-func (t *table) identityMatters() bool {
-	return t.holds.stages.Load() != nil || t.bindings.owners.count.Load() > 0
+func (s *stage) identityMatters() bool {
+	return s.table.holds.stages.Load() != nil || s.table.bindings.owners.count.Load() > 0
 }
 
 // takesGuests reports whether the packets of those for whom a port has no room
@@ -270,10 +284,10 @@ func (b *bindings) foreignSource(in *flow.PacketIn, who id) bool {
 
 // refuse counts a refusal. It logs the first, second, fourth, eighth and so on
 // of those that may be an attack.
-func (t *table) refuse(why refusal, in *flow.PacketIn, log *slog.Logger) {
-	n := t.tally.add(why)
+func (s *stage) refuse(why refusal, in *flow.PacketIn) {
+	n := s.table.tally.add(why)
 	if why != unverified && n&(n-1) == 0 {
-		log.Warn("packet refused", "reason", why.String(), "dpid", in.Switch, "port", in.Key.InPort,
+		s.log.Warn("packet refused", "reason", why.String(), "dpid", in.Switch, "port", in.Key.InPort,
 			"eth_src", in.Key.EthSrc, "refused", n)
 	}
 }
@@ -305,21 +319,21 @@ func asks(k *flow.Key) bool {
 // everybody for, or, of a packet to a router, its IP destination; nil if there is
 // none. Who asks one host alone, such as for whether it is still there, is to hear
 // from that one.
-func (t *table) destination(in *flow.PacketIn, d *flow.Decision) *host {
+func (s *stage) destination(in *flow.PacketIn, d *flow.Decision) *host {
 	k := &in.Key
 	switch {
 	case asks(k) && k.EthDst.Multicast() && k.EthType == flow.EthTypeARP:
-		return t.owner(in.Time, netip.AddrFrom4(k.ARPTPA), k.VLAN&0xfff, d)
+		return s.table.questions.owner(in.Time, netip.AddrFrom4(k.ARPTPA), k.VLAN&0xfff, d)
 	case asks(k) && k.EthDst.Multicast():
-		return t.owner(in.Time, netip.AddrFrom16(k.NDTarget), k.VLAN&0xfff, d)
+		return s.table.questions.owner(in.Time, netip.AddrFrom16(k.NDTarget), k.VLAN&0xfff, d)
 	case asks(k), k.EthDst.Multicast():
 		return nil
 	}
 	switch k.EthType {
 	case flow.EthTypeIPv4:
-		return t.hostInAnyVLAN(netip.AddrFrom4(k.IPv4Dst), k.VLAN&0xfff)
+		return s.table.hostInAnyVLAN(netip.AddrFrom4(k.IPv4Dst), k.VLAN&0xfff)
 	case flow.EthTypeIPv6:
-		return t.hostInAnyVLAN(netip.AddrFrom16(k.IPv6Dst), k.VLAN&0xfff)
+		return s.table.hostInAnyVLAN(netip.AddrFrom16(k.IPv6Dst), k.VLAN&0xfff)
 	}
 	return nil
 }
@@ -330,14 +344,14 @@ const heardLately = int64(time.Second)
 
 // owner returns the host that is to be asked for an address; nil if everybody is:
 // nobody is known to have it, who has it cannot be reached, or has not answered
-// Weft's own question.
-func (t *table) owner(now int64, ip netip.Addr, vlan uint16, d *flow.Decision) *host {
-	h := t.holder(ip, vlan)
+// Weft's own question. It takes the lock.
+func (q *questions) owner(now int64, ip netip.Addr, vlan uint16, d *flow.Decision) *host {
+	h := q.index.holder(ip, vlan)
 	if h == nil {
 		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	a := h.has(ip)
 	switch p := h.at.Load(); {
 	case a == nil || !p.isReachable() || p.sw.isAway():
@@ -345,11 +359,11 @@ func (t *table) owner(now int64, ip netip.Addr, vlan uint16, d *flow.Decision) *
 	case now-a.confirmed < heardLately:
 	case a.asked <= a.confirmed:
 		a.asked = now
-		t.questions.ask(h, ip, d)
-	case now-a.asked >= int64(t.cfg.Verify):
+		q.ask(h, ip, d)
+	case now-a.asked >= int64(q.cfg.Verify):
 		if now-a.asked >= heardLately { // it may be there again
 			a.asked = now
-			t.questions.ask(h, ip, d)
+			q.ask(h, ip, d)
 		}
 		return nil
 	}

@@ -49,9 +49,10 @@ func newTable(cfg *Config) *table {
 	probes, _ := flow.ParseMAC(cfg.ProbeMAC) // validated
 	t := &table{
 		cfg: &own, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
-		places: newPlaces(), questions: questions{probes: probes.Uint64(), due: math.MaxInt64}, former: formerHolders{}, noted: earlySightings{},
+		places: newPlaces(), questions: questions{cfg: &own, probes: probes.Uint64(), due: math.MaxInt64}, former: formerHolders{}, noted: earlySightings{},
 		notices: notices{due: map[formerKey]*notice{}}, ageing: math.MaxInt64,
 	}
+	t.questions.index, t.questions.mu = t.index, &t.mu
 	t.permits = permits{t.cfg, &t.reached, t.news, &t.mu, map[flow.DPID]map[id]struct{}{}}
 	t.claims = claims{
 		cfg: t.cfg, index: t.index, places: &t.places, questions: &t.questions, reached: &t.reached, news: t.news,

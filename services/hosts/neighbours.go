@@ -50,14 +50,17 @@ func (s *permit) equal(o *permit) bool {
 	return s.at == o.at && s.sw == o.sw && slices.Equal(s.ips, o.ips)
 }
 
-// permits decides the permits of hosts and holds which have changed. drain takes the lock,
-// the others are called with it held.
+// permits decides the permits of hosts and holds which have changed. update, of, updateAt
+// and entries are called with the lock held, the others take it.
 type permits struct {
-	cfg     *Config // the table's
-	reached *object.Limits
-	news    *announcer                    // woken by changes
-	mu      *sync.Mutex                   // the table's; guards changed
-	changed map[flow.DPID]map[id]struct{} // the hosts, by the switches concerned
+	cfg       *Config // the table's, as what follows
+	index     *index
+	places    *places
+	questions *questions
+	reached   *object.Limits
+	news      *announcer                    // woken by changes
+	mu        *sync.Mutex                   // the table's; guards changed
+	changed   map[flow.DPID]map[id]struct{} // the hosts, by the switches concerned
 }
 
 // update brings the permit of a host up to date after a change of its place, its
@@ -122,6 +125,20 @@ func (s *permits) updateAt(now int64, p *place) {
 	}
 }
 
+// routesIn records the table in which a switch has its routes.
+func (s *permits) routesIn(now int64, sw flow.DPID, table uint8) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.places.switchOf(sw)
+	if a.table == table {
+		return
+	}
+	a.table = table
+	for _, p := range a.places {
+		s.updateAt(now, p)
+	}
+}
+
 // drain returns the hosts whose permit has changed since it was last called, by switch,
 // as names of pieces.
 func (s *permits) drain() map[flow.DPID][]string {
@@ -155,16 +172,16 @@ func (q *questions) answerEntries() (list []flow.Entry) {
 	return list
 }
 
-// permitPieces returns the pieces of a switch: its answers, and the hosts that have
+// pieces returns the pieces of a switch: its answers, and the hosts that have
 // permits.
-func (t *table) permitPieces(info *api.Switch) (names []string) {
+func (s *permits) pieces(info *api.Switch) (names []string) {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil {
 		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	a := t.places.switches[sw]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.places.switches[sw]
 	if a == nil || a.table == 0 {
 		return nil
 	}
@@ -180,19 +197,19 @@ func (t *table) permitPieces(info *api.Switch) (names []string) {
 	return names
 }
 
-// permitPiece returns the entries of a piece; nil if the switch has none of it.
-func (t *table) permitPiece(info *api.Switch, name string) *api.SetStandingRequest {
+// piece returns the entries of a piece; nil if the switch has none of it.
+func (s *permits) piece(info *api.Switch, name string) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil {
 		return nil
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var list []flow.Entry
 	if name == answers {
-		list = t.questions.answerEntries()
+		list = s.questions.answerEntries()
 	} else if n, err := strconv.ParseUint(name, 16, 64); err == nil {
-		h := t.host(id(n))
+		h := s.index.host(id(n))
 		if h == nil || h.permit == nil || h.permit.at.Switch != sw {
 			return nil
 		}
@@ -222,9 +239,9 @@ func (s *permit) list(who id) (list []flow.Entry) {
 	return list
 }
 
-// permitEntries returns how many entries permits take, on all switches.
-func (s *places) permitEntries() (n int) {
-	for _, a := range s.switches {
+// entries returns how many entries permits take, on all switches.
+func (s *permits) entries() (n int) {
+	for _, a := range s.places.switches {
 		n += a.permitted
 	}
 	return n

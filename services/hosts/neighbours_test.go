@@ -20,11 +20,11 @@ func (r *rig) lets(sw flow.DPID) (list []flow.Entry) {
 	r.t.Helper()
 	r.changes()
 	info := &api.Switch{Dpid: sw.String()}
-	for _, name := range r.permitPieces(info) {
+	for _, name := range r.permits.pieces(info) {
 		if name == answers {
 			continue
 		}
-		for _, f := range r.permitPiece(info, name).GetFlows() {
+		for _, f := range r.permits.piece(info, name).GetFlows() {
 			of, e, err := f.Entry()
 			if err == nil {
 				err = e.Match.Check()
@@ -103,7 +103,7 @@ func TestAnswersCome(t *testing.T) {
 	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.2"))
 	r.changes()
 	var list []flow.Entry
-	for _, f := range r.permitPiece(&api.Switch{Dpid: "1"}, answers).GetFlows() {
+	for _, f := range r.permits.piece(&api.Switch{Dpid: "1"}, answers).GetFlows() {
 		if _, e, err := f.Entry(); err == nil && e.Priority > flow.PriorityNeighbour && slices.Equal(e.Apply, []flow.Action{flow.Output(flow.PortController)}) {
 			list = append(list, e)
 		}
@@ -121,8 +121,8 @@ func TestAnswersCome(t *testing.T) {
 	if passes(list, 1, arpReply(mac(1), "10.0.0.1", mac(2), "10.0.0.2")) {
 		t.Error("an answer to another host comes")
 	}
-	r.routesIn(r.now, 1, 0)
-	if names := r.permitPieces(&api.Switch{Dpid: "1"}); len(names) != 0 {
+	r.permits.routesIn(r.now, 1, 0)
+	if names := r.permits.pieces(&api.Switch{Dpid: "1"}); len(names) != 0 {
 		t.Errorf("a switch with one table has %v", names)
 	}
 }
@@ -151,9 +151,9 @@ func TestSpeechFollows(t *testing.T) {
 		want(role.String(), 1, 1, pass)
 	}
 	r.roleChanged(r.now, at(1, 1), "edge")
-	r.routesIn(r.now, 1, 0)
+	r.permits.routesIn(r.now, 1, 0)
 	want("a switch with one table", 1, 1, false)
-	r.routesIn(r.now, 1, flow.TableForward)
+	r.permits.routesIn(r.now, 1, flow.TableForward)
 	want("a switch with all", 1, 1, true)
 	r.switchChanged(r.now, 1, false, nil)
 	want("its switch is away", 1, 1, true)

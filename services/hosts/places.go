@@ -192,20 +192,6 @@ func (t *table) forgetSwitch(sw flow.DPID) {
 	}
 }
 
-// routesIn records the table in which a switch has its routes.
-func (t *table) routesIn(now int64, sw flow.DPID, table uint8) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	a := t.places.switchOf(sw)
-	if a.table == table {
-		return
-	}
-	a.table = table
-	for _, p := range a.places {
-		t.permits.updateAt(now, p)
-	}
-}
-
 // repeat publishes the hosts of an earlier run again once their port is
 // present.
 func (t *table) repeat(now int64, p *place) {

@@ -52,7 +52,7 @@ func TestSilentHostKeepsItsPlace(t *testing.T) {
 // to the controller.
 func TestClaimedHostIsListenedTo(t *testing.T) {
 	r := newRig(t, nil)
-	r.routesIn(r.now, 1, 3)
+	r.permits.routesIn(r.now, 1, 3)
 	r.accept(at(1, 1), raw(mac(1), mac(9)))
 	r.refusedAs(unverified, at(2, 2), raw(mac(1), mac(9)))
 	var d flow.Decision

@@ -82,7 +82,7 @@ func run(ctx context.Context, env *weft.Env) error {
 
 	g := newGuard()
 	k := weft.NewBaselineFlows(env, flow.OwnerBindings, func(info *api.Switch) *api.SetStandingRequest { return t.enforcement.request(g, info) })
-	n := weft.NewObjectFlows(env, flow.OwnerNeighbours, t.permitPieces, t.permitPiece)
+	n := weft.NewObjectFlows(env, flow.OwnerNeighbours, t.permits.pieces, t.permits.piece)
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return t.open(sw, env.Log) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		t.retune(now(), c)
@@ -90,7 +90,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	weft.On(env, api.SwitchChangedEvent, func(_ context.Context, m *api.SwitchChanged) {
 		if sw, err := flow.ParseDPID(m.GetSwitch().GetDpid()); err == nil {
-			t.routesIn(now(), sw, flow.ForwardTable(m.Switch.GetTables(), m.Switch.GetOpenflow() == "1.0"))
+			t.permits.routesIn(now(), sw, flow.ForwardTable(m.Switch.GetTables(), m.Switch.GetOpenflow() == "1.0"))
 			t.enforcement.describeSwitch(sw, m.Switch)
 			t.switchChanged(now(), sw, m.Switch.GetConnected(), m.Ports)
 			if m.Switch.GetConnected() {
@@ -182,7 +182,7 @@ func gauges(m weft.Metrics, t *table) {
 		}
 	}
 	m.Gauge("bindings", "Bindings of hosts.", read(func() int { return len(t.bindings.of) }))
-	m.Gauge("neighbour_entries", "Entries that let hosts ask others whether they are still there.", read(t.places.permitEntries))
+	m.Gauge("neighbour_entries", "Entries that let hosts ask others whether they are still there.", read(t.permits.entries))
 	m.Gauge("quarantined", "Claimants in quarantine.", read(t.claims.countQuarantined))
 	m.CounterFunc("readdressed_total", "Times that others were sent the new Ethernet address of an IP address.", read(func() int { return int(t.notices.sent) }))
 	m.CounterFunc("readdressed_dropped_total", "New Ethernet addresses that others were not sent, because too many waited.", read(func() int { return int(t.notices.dropped) }))

@@ -53,7 +53,10 @@ func newTable(cfg *Config) *table {
 		notices: notices{due: map[formerKey]*notice{}}, ageing: math.MaxInt64,
 	}
 	t.questions.index, t.questions.mu = t.index, &t.mu
-	t.permits = permits{t.cfg, &t.reached, t.news, &t.mu, map[flow.DPID]map[id]struct{}{}}
+	t.permits = permits{
+		cfg: t.cfg, index: t.index, places: &t.places, questions: &t.questions, reached: &t.reached, news: t.news,
+		mu: &t.mu, changed: map[flow.DPID]map[id]struct{}{},
+	}
 	t.claims = claims{
 		cfg: t.cfg, index: t.index, places: &t.places, questions: &t.questions, reached: &t.reached, news: t.news,
 		mu: &t.mu, of: map[claimKey][]*claim{}, at: map[flow.Location]int{}, due: math.MaxInt64,

@@ -15,7 +15,7 @@ func (t *table) advance(now int64, d *flow.Decision) {
 	if !t.asking.Empty() {
 		*d, t.asking = t.asking, *d
 	}
-	t.notices.send(now, t, d)
+	t.notices.send(now, d)
 	if t.questions.due.hasPassed(now) {
 		t.questions.askNewHosts(now, d)
 	}

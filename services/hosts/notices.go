@@ -14,11 +14,13 @@ import (
 // unsolicited neighbour advertisement (RFC 4861 §7.2.6). Otherwise they would
 // use the old one until it expires. table.mu guards it.
 type notices struct {
-	due     map[formerKey]*notice
-	tokens  float64 // notices that may be sent now
-	filled  int64   // when tokens was last computed
-	dropped uint64
-	sent    uint64
+	places    *places // the table's, as questions
+	questions *questions
+	due       map[formerKey]*notice
+	tokens    float64 // notices that may be sent now
+	filled    int64   // when tokens was last computed
+	dropped   uint64
+	sent      uint64
 }
 
 // notice is one address.
@@ -40,24 +42,24 @@ const portsAtOnce = 1000
 // noticeInterval is the least time between two notices for one address.
 const noticeInterval = int64(time.Second)
 
-// announceAddress queues notices to other hosts that an address now has another
+// queue queues notices to other hosts that an address now has another
 // Ethernet address.
-func (t *table) announceAddress(now int64, h *host, ip netip.Addr) {
+func (n *notices) queue(now int64, h *host, ip netip.Addr) {
 	key := formerKey{ip, h.id.vlan()}
-	n := t.notices.due[key]
-	if n == nil {
-		if len(t.notices.due) >= noticesMost {
-			t.notices.dropped++
+	one := n.due[key]
+	if one == nil {
+		if len(n.due) >= noticesMost {
+			n.dropped++
 			return
 		}
-		n = &notice{next: now}
-		t.notices.due[key] = n
+		one = &notice{next: now}
+		n.due[key] = one
 	}
-	n.host, n.left = h, noticeTimes
+	one.host, one.left = h, noticeTimes
 }
 
 // send appends the notices that are due to d.
-func (n *notices) send(now int64, t *table, d *flow.Decision) {
+func (n *notices) send(now int64, d *flow.Decision) {
 	if len(n.due) == 0 {
 		return
 	}
@@ -75,29 +77,29 @@ func (n *notices) send(now int64, t *table, d *flow.Decision) {
 			n.sent++
 			one.left--
 			one.next = now + noticeInterval
-			t.notifyAll(one.host, key.ip, d)
+			n.notifyAll(one.host, key.ip, d)
 		}
 	}
 }
 
 // notifyAll appends to d the packet-outs that announce a host's address at all
 // ports with other hosts.
-func (t *table) notifyAll(h *host, ip netip.Addr, d *flow.Decision) {
+func (n *notices) notifyAll(h *host, ip netip.Addr, d *flow.Decision) {
 	frame := gratuitous(h, ip)
 	if frame == nil {
 		return
 	}
 	own := h.at.Load().Location
 	var ports []flow.Port
-	for sw, a := range t.places.switches {
+	for sw, a := range n.places.switches {
 		ports = ports[:0]
-		for n, p := range a.places {
+		for port, p := range a.places {
 			if len(p.hosts) > 0 && p.isReachable() && p.Location != own {
-				ports = append(ports, n)
+				ports = append(ports, port)
 			}
 		}
 		for some := range slices.Chunk(ports, portsAtOnce) {
-			if actions := t.questions.tagging.Outputs(nil, sw, keyVLAN(h.id), some); len(actions) > 0 {
+			if actions := n.questions.tagging.Outputs(nil, sw, keyVLAN(h.id), some); len(actions) > 0 {
 				d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
 			}
 		}

@@ -50,9 +50,10 @@ func newTable(cfg *Config) *table {
 	t := &table{
 		cfg: &own, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
 		places: newPlaces(), questions: questions{cfg: &own, probes: probes.Uint64(), due: math.MaxInt64}, former: formerHolders{}, noted: earlySightings{},
-		notices: notices{due: map[formerKey]*notice{}}, ageing: math.MaxInt64,
+		ageing: math.MaxInt64,
 	}
 	t.questions.index, t.questions.mu = t.index, &t.mu
+	t.notices = notices{places: &t.places, questions: &t.questions, due: map[formerKey]*notice{}}
 	t.permits = permits{
 		cfg: t.cfg, index: t.index, places: &t.places, questions: &t.questions, reached: &t.reached, news: t.news,
 		mu: &t.mu, changed: map[flow.DPID]map[id]struct{}{},
@@ -250,7 +251,7 @@ func (t *table) grant(now int64, h *host, ip netip.Addr, used bool, said advertF
 	t.questions.call(now, h)
 	t.bindings.stickAddress(h, ip)
 	if t.former.belongedToOther(now, h, ip) {
-		t.announceAddress(now, h, ip)
+		t.notices.queue(now, h, ip)
 	}
 	return accepted
 }

@@ -64,14 +64,14 @@ func (n *Node) Apps(client *tls.Config) (*apps.Server, error) {
 // Ready returns an error that says why the process does not do its part of the
 // plan yet; nil if it does.
 func (n *Node) Ready() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.current == nil {
+	n.members.mu.Lock()
+	defer n.members.mu.Unlock()
+	if n.members.current == nil {
 		return fmt.Errorf("process %s has not seen the plan yet", n.config.Process)
 	}
-	mine, _ := n.current.InstanceOf(n.config.Process)
+	mine, _ := n.members.current.InstanceOf(n.config.Process)
 	for _, name := range mine.Services {
-		if s := n.entry.Service(name); s == nil || s.State != members.StateReady && s.State != members.StateStandby {
+		if s := n.members.entry.Service(name); s == nil || s.State != members.StateReady && s.State != members.StateStandby {
 			return fmt.Errorf("service %s is not ready", name)
 		}
 	}
@@ -81,7 +81,7 @@ func (n *Node) Ready() error {
 // timeout returns the time that the plan gives an app to answer; 0 if it gives
 // none.
 func (a *attached) timeout(name string) time.Duration {
-	if v := a.node.links.View.Load(); v.Current != nil {
+	if v := a.node.members.links.View.Load(); v.Current != nil {
 		if app := v.Current.InForce().App(name); app != nil {
 			return app.Timeout
 		}
@@ -92,7 +92,7 @@ func (a *attached) timeout(name string) time.Duration {
 // grant returns the rights that the plan gives an app; none if it does not name
 // the app.
 func (a *attached) grant(name string) apps.Grant {
-	if v := a.node.links.View.Load(); v.Current != nil {
+	if v := a.node.members.links.View.Load(); v.Current != nil {
 		if app := v.Current.InForce().App(name); app != nil {
 			switches, err := flow.ParseSwitchList(app.Switches)
 			if err == nil { // as in a plan that was checked
@@ -106,7 +106,7 @@ func (a *attached) grant(name string) apps.Grant {
 // refused counts an app's request that the plan does not permit. Apps that the
 // plan does not name share one label in the metrics.
 func (a *attached) refused(name, reason string) {
-	if v := a.node.links.View.Load(); v.Current == nil || v.Current.InForce().App(name) == nil {
+	if v := a.node.members.links.View.Load(); v.Current == nil || v.Current.InForce().App(name) == nil {
 		name = ""
 	}
 	a.metric.Counter("app_refused_total", "Calls and decisions of apps that the plan does not give them, by reason; without a name those of callers that it does not name.", "app", name, "reason", reason).Add(1)
@@ -120,13 +120,13 @@ func (a *attached) attach(info apps.AppInfo) (detach func(), err error) {
 	n := a.node
 	state := members.AppState{Name: info.Name, Kind: info.Kind.String(), Transport: info.Transport, Peer: info.Peer, Epoch: uint64(time.Now().UnixNano())}
 	a.set(info.Kind, info.Name, info.App)
-	n.mu.Lock()
-	n.entry.Apps = append(slices.Clone(n.entry.Apps), state)
-	n.mu.Unlock()
+	n.members.mu.Lock()
+	n.members.entry.Apps = append(slices.Clone(n.members.entry.Apps), state)
+	n.members.mu.Unlock()
 	detach = func() {
-		n.mu.Lock()
-		n.entry.Apps = slices.DeleteFunc(slices.Clone(n.entry.Apps), func(s members.AppState) bool { return s == state })
-		n.mu.Unlock()
+		n.members.mu.Lock()
+		n.members.entry.Apps = slices.DeleteFunc(slices.Clone(n.members.entry.Apps), func(s members.AppState) bool { return s == state })
+		n.members.mu.Unlock()
 		a.set(info.Kind, info.Name, nil)
 		if !a.leaving.Load() {
 			a.publish()
@@ -141,7 +141,7 @@ func (a *attached) attach(info apps.AppInfo) (detach func(), err error) {
 func (a *attached) publish() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if err := a.node.publishEntry(ctx); err != nil {
+	if err := a.node.members.publish(ctx); err != nil {
 		a.node.log.Warn("the other processes do not know yet which apps are attached", "error", err)
 		a.unpublished.Store(true)
 	}
@@ -156,7 +156,7 @@ func (a *attached) republish() {
 
 // fits returns an error that says why an app cannot attach.
 func (a *attached) fits(info apps.AppInfo) error {
-	v := a.node.links.View.Load()
+	v := a.node.members.links.View.Load()
 	switch {
 	case a.node.spec(info.Name) != nil:
 		return api.Errorf(codes.InvalidArgument, "a service of Weft's is called %s; choose another name", info.Name)
@@ -184,8 +184,8 @@ func (a *attached) set(kind apps.Kind, name string, app apps.App) {
 	if kind == apps.Observer {
 		at = &a.watch
 	}
-	a.node.mu.Lock()
-	defer a.node.mu.Unlock()
+	a.node.members.mu.Lock()
+	defer a.node.members.mu.Unlock()
 	next := map[string]apps.App{}
 	for k, v := range *at.Load() {
 		next[k] = v

@@ -14,7 +14,7 @@ import (
 // StandbyPeers returns the other instances of the service's worker, if it has
 // standbys (Cluster).
 func (c cluster) StandbyPeers(*local.Service) (list []string) {
-	v := c.n.links.View.Load()
+	v := c.n.members.links.View.Load()
 	if v.Current == nil {
 		return nil
 	}
@@ -33,11 +33,11 @@ func (c cluster) StandbyPeers(*local.Service) (list []string) {
 // AskPeer sends a question to the service in another instance (Cluster).
 func (c cluster) AskPeer(ctx context.Context, s *local.Service, instance string, question []byte) ([]byte, error) {
 	var p *members.Peer
-	c.n.mu.Lock()
-	if c.n.current != nil {
-		p = c.n.peers[c.n.current.ProcessOf(instance)]
+	c.n.members.mu.Lock()
+	if c.n.members.current != nil {
+		p = c.n.members.peers[c.n.members.current.ProcessOf(instance)]
 	}
-	c.n.mu.Unlock()
+	c.n.members.mu.Unlock()
 	if p == nil {
 		return nil, api.Errorf(codes.Unavailable, "instance %s does not run", instance)
 	}

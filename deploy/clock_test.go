@@ -11,15 +11,15 @@ import (
 // instead of the earlier ones.
 func TestNextEpoch(t *testing.T) {
 	now := uint64(time.Now().UnixNano())
-	n := &Node{ahead: -time.Hour, entries: map[string]*members.Entry{
+	m := &membership{ahead: -time.Hour, entries: map[string]*members.Entry{
 		"a": {Process: "a", Services: []members.ServiceState{{Name: "southbound", Epoch: now}, {Name: "hosts", Epoch: now + 7}}},
 		"b": {Process: "b"},
 	}}
-	if e := n.nextEpoch(); e != now+8 {
+	if e := m.nextEpoch(); e != now+8 {
 		t.Errorf("epoch %d after %d: want the next one", e, now+7)
 	}
-	n.ahead = time.Hour
-	if e := n.nextEpoch(); e < now+uint64(time.Hour)-uint64(time.Minute) {
+	m.ahead = time.Hour
+	if e := m.nextEpoch(); e < now+uint64(time.Hour)-uint64(time.Minute) {
 		t.Errorf("epoch %d, want the time", e)
 	}
 }

@@ -14,7 +14,7 @@ import (
 type cluster struct{ n *Node }
 
 // Now returns the time of day by the store's clock (Cluster).
-func (c cluster) Now() time.Time { return c.n.now() }
+func (c cluster) Now() time.Time { return c.n.members.now() }
 
 // Specs returns the declarations of the services of the plan in force (Cluster).
 func (c cluster) Specs() []weft.Spec { return c.n.specs() }
@@ -37,7 +37,7 @@ func (c cluster) Call(ctx context.Context, from *local.Service, m weft.Method, r
 
 // Stray reports whether a subscriber here should ignore an event (Cluster).
 func (c cluster) Stray(to, from *local.Service, sub *local.Subject, key string, event any) bool {
-	return c.n.links.View.Load().Stray(to.Spec.Name, sub, key, event, from.Partition())
+	return c.n.members.links.View.Load().Stray(to.Spec.Name, sub, key, event, from.Partition())
 }
 
 // Note records a retained event of a publisher here (Cluster).

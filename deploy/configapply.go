@@ -53,7 +53,7 @@ func (n *Node) GetConfig(ctx context.Context, req *api.GetConfigRequest) (*api.C
 		return nil, api.Errorf(codes.NotFound, "configuration %d is not in the history; weft config history lists those that are", req.Number)
 	}
 	if r == nil || req.Number == 0 { // whatever is recorded, this is what is in force
-		current, _, err := n.directory.Current(ctx)
+		current, _, err := n.members.directory.Current(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -204,7 +204,7 @@ func (n *Node) checkConfig(ctx context.Context, text string) (*candidate, error)
 	if masked := plan.Masked(doc.Sections); len(masked) > 0 {
 		return nil, api.Errorf(codes.InvalidArgument, "%s: %s stands for a secret that was not shown; write the secret itself, or name a file that holds it", strings.Join(masked, ", "), plan.Secret)
 	}
-	old, rev, err := n.directory.Current(ctx)
+	old, rev, err := n.members.directory.Current(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func (n *Node) checkConfig(ctx context.Context, text string) (*candidate, error)
 // try applies a configuration on trial, and sends the result to done.
 func (n *Node) try(ctx context.Context, c *candidate, source string, now config.Now, limit time.Duration) (*config.Record, <-chan error, error) {
 	chosen := &config.Chosen{Sections: c.old.InForce().Config, Source: "what the controller was started with", Base: plan.Hash(c.old.InForce().Config)}
-	former, err := chosen.Record(n.now())
+	former, err := chosen.Record(n.members.now())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -251,22 +251,22 @@ func (n *Node) try(ctx context.Context, c *candidate, source string, now config.
 			base = last.Base
 		}
 	}
-	r := &config.Record{Text: c.text, Hash: plan.Hash(c.doc.Sections), Base: base, Source: source, Applied: n.now(), Process: n.config.Process}
+	r := &config.Record{Text: c.text, Hash: plan.Hash(c.doc.Sections), Base: base, Source: source, Applied: n.members.now(), Process: n.config.Process}
 	next, err := members.Succeed(c.old, c.plan, n.config.Specs)
 	if err != nil {
 		return nil, nil, err
 	}
 	next.Trial = true
-	n.mu.Lock()
+	n.members.mu.Lock()
 	life := n.life
-	n.mu.Unlock()
+	n.members.mu.Unlock()
 	if life == nil {
 		return nil, nil, api.Errorf(codes.Unavailable, "this process is being started; try again")
 	}
 	if err := n.configs.Begin(ctx, r, former); err != nil {
 		return nil, nil, err
 	}
-	if err := n.directory.Put(ctx, next, c.rev); err != nil {
+	if err := n.members.directory.Put(ctx, next, c.rev); err != nil {
 		err = api.Errorf(codes.Aborted, "%w", err)
 		return nil, nil, errors.Join(err, n.configs.End(context.WithoutCancel(ctx), r, config.Failed, err.Error()))
 	}

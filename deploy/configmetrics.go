@@ -53,15 +53,15 @@ func (f *configMetrics) Collect(ch chan<- prometheus.Metric) {
 // read returns the hash of the configuration in force and when it came into
 // force; the hash is empty if there is none yet.
 func (f *configMetrics) read() (hash string, since float64) {
-	f.node.mu.Lock()
-	current, came := f.node.current, f.node.since
-	f.node.mu.Unlock()
+	f.node.members.mu.Lock()
+	current, came := f.node.members.current, f.node.members.since
+	f.node.members.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if current != nil && current.Generation != f.generation {
 		f.generation = current.Generation
 		if hash := plan.Hash(current.InForce().Config); hash != f.hash {
-			f.hash, f.since = hash, float64(came.Add(f.node.ahead).UnixMilli())/1000
+			f.hash, f.since = hash, float64(came.Add(f.node.members.ahead).UnixMilli())/1000
 		}
 	}
 	return f.hash, f.since

@@ -68,14 +68,14 @@ func (n *Node) awaitApplied(ctx context.Context, next *members.Current, limit ti
 // listUnapplied returns the processes that have not applied a plan yet, or an error
 // if one of them cannot apply it or another plan has come into force.
 func (n *Node) listUnapplied(next *members.Current) (late []string, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.current != nil && n.current.Generation > next.Generation {
+	n.members.mu.Lock()
+	defer n.members.mu.Unlock()
+	if n.members.current != nil && n.members.current.Generation > next.Generation {
 		return nil, fmt.Errorf("another plan has been applied meanwhile")
 	}
 	for _, i := range next.InForce().Instances() {
 		process := next.ProcessOf(i.Name)
-		e := n.entries[process]
+		e := n.members.entries[process]
 		if e == nil {
 			late = append(late, process+" (down)")
 			continue
@@ -102,7 +102,7 @@ func (n *Node) listUnapplied(next *members.Current) (late []string, err error) {
 
 // keep ends the trial of a plan.
 func (n *Node) keep(ctx context.Context, next *members.Current) error {
-	now, revision, err := n.directory.Current(ctx)
+	now, revision, err := n.members.directory.Current(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,13 +110,13 @@ func (n *Node) keep(ctx context.Context, next *members.Current) error {
 		return fmt.Errorf("another plan has been applied meanwhile")
 	}
 	now.Trial = false
-	return n.directory.Put(ctx, now, revision)
+	return n.members.directory.Put(ctx, now, revision)
 }
 
 // restorePlan restores the plan that was in force before the one on trial, unless
 // another plan is in force by now.
 func (n *Node) restorePlan(ctx context.Context, trial, former *members.Current) error {
-	now, revision, err := n.directory.Current(ctx)
+	now, revision, err := n.members.directory.Current(ctx)
 	if err != nil || now == nil || now.Generation != trial.Generation {
 		return err
 	}
@@ -124,7 +124,7 @@ func (n *Node) restorePlan(ctx context.Context, trial, former *members.Current) 
 	if err != nil {
 		return err
 	}
-	if err := n.directory.Put(ctx, back, revision); err != nil {
+	if err := n.members.directory.Put(ctx, back, revision); err != nil {
 		return err
 	}
 	return n.awaitApplied(ctx, back, trialLimit)
@@ -151,7 +151,7 @@ func (n *Node) resume(ctx context.Context) {
 		if err != nil {
 			return err
 		}
-		current, revision, err := n.directory.Current(ctx)
+		current, revision, err := n.members.directory.Current(ctx)
 		if err != nil || current == nil || !current.Trial {
 			return err
 		}
@@ -159,7 +159,7 @@ func (n *Node) resume(ctx context.Context) {
 		if err != nil {
 			return err
 		}
-		return n.directory.Put(ctx, back, revision)
+		return n.members.directory.Put(ctx, back, revision)
 	}()
 	if err == nil {
 		err = n.configs.End(ctx, r, config.Dropped, why)

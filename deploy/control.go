@@ -39,9 +39,9 @@ func (n Control) Answers() []api.Answer {
 
 // listItself answers ListWorkers for a controller of one process without a plan.
 func (n Control) listItself(context.Context, *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	e := &n.entry
+	n.members.mu.Lock()
+	defer n.members.mu.Unlock()
+	e := &n.members.entry
 	return &api.ListWorkersResponse{Workers: []*api.Worker{{
 		Process: aloneName, State: "up", Pid: uint32(e.PID), Machine: e.Machine, Version: e.Version,
 		Started: e.Started.UTC().Format(time.RFC3339), Current: true,

@@ -83,9 +83,9 @@ func (a *eventArrivals) of(service, subject string) *local.Tally {
 // empty as long as the directory does not have it.
 func (in *receiver) processOf(n *Node, incarnation uint64) string {
 	if in.process == "" {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		for _, e := range n.entries {
+		n.members.mu.Lock()
+		defer n.members.mu.Unlock()
+		for _, e := range n.members.entries {
 			if e.Incarnation == incarnation {
 				in.process = e.Process
 			}
@@ -110,7 +110,7 @@ func (n *Node) encodeCrossings() ([]byte, error) {
 
 // ListCrossings returns the messages between the services of all processes.
 func (n *Node) ListCrossings(ctx context.Context, _ *api.ListCrossingsRequest) (*api.ListCrossingsResponse, error) {
-	peers := n.others()
+	peers := n.members.others()
 	names := slices.Sorted(maps.Keys(peers))
 	lists := make([]*api.ListCrossingsResponse, len(names))
 	failed := make([]string, len(names))

@@ -33,7 +33,7 @@ const partPatience = time.Second
 // directed returns how to route a call to partitions; false if the call goes to
 // any instance within reach.
 func (n *Node) directed(m weft.Method) (*members.View, *api.Routing, bool) {
-	v := n.links.View.Load()
+	v := n.members.links.View.Load()
 	if v.Parts == nil {
 		return nil, nil, false
 	}

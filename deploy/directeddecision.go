@@ -150,7 +150,7 @@ func copyDecision(d *flow.Decision) (*flow.Decision, error) {
 // removes that part from d. The session sends the rest after what is for other
 // switches, as usual. It returns what failed.
 func (n *Node) applyAbroad(owner *local.Service, at flow.DPID, d *flow.Decision) []*api.ApplyFailure {
-	v := n.links.View.Load()
+	v := n.members.links.View.Load()
 	if v.Parts == nil || !slices.ContainsFunc(d.Ops, func(op flow.Op) bool {
 		return op.Kind != flow.OpFence && op.Switch != at && v.Parts.Plan.PartitionOf(op.Switch) != v.Parts.Own
 	}) {

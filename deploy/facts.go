@@ -1,8 +1,6 @@
 package deploy
 
 import (
-	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -69,7 +67,7 @@ func (f *facts) note(sub *local.Subject, key string, event any, source publisher
 		f.known[sub] = m
 	}
 	if sub.Decl.GoneBy(event) {
-		if m[key].source.partition == source.partition || !f.n.links.View.Load().Disowned(sub, key, event, source.partition) { // else another partition owns it by now
+		if m[key].source.partition == source.partition || !f.n.members.links.View.Load().Disowned(sub, key, event, source.partition) { // else another partition owns it by now
 			delete(m, key)
 		}
 		return
@@ -124,7 +122,7 @@ func (f *facts) isOutdated(sub *local.Subject, key string, event any, source pub
 	}
 	f.mu.Unlock()
 	service := members.OwnerOf(sub.Name)
-	return last.partition == source.partition && last.epoch > source.epoch && (hasStandbys(f.n.config.Specs, service) || !f.n.lists(service, source.epoch))
+	return last.partition == source.partition && last.epoch > source.epoch && (hasStandbys(f.n.config.Specs, service) || !f.n.members.lists(service, source.epoch))
 }
 
 // hasStandbys reports whether only one run of a service works at a time, which replaces
@@ -177,8 +175,8 @@ func (f *facts) endRuns(old, new *members.Entry) {
 // run did not: the facts of its partition, and of partitions that do not run
 // the service any more.
 func (f *facts) sweep(service string, run publisher) {
-	alive := f.n.alive(service)
-	current := f.n.links.View.Load().Current
+	alive := f.n.members.alive(service)
+	current := f.n.members.links.View.Load().Current
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.swept == nil {
@@ -226,41 +224,11 @@ func (f *facts) withdraw(sub *local.Subject, key string) {
 	last := f.known[sub][key]
 	event := sub.Decl.WithdrawnBy(last.event)
 	delete(f.known[sub], key)
-	v := f.n.links.View.Load()
+	v := f.n.members.links.View.Load()
 	for _, at := range sub.All() {
 		if !v.Parts.Receives(at.Service.Spec.Name, v.Mine.Partition, last.source.partition) {
 			continue
 		}
 		at.TakeBack(event, last.source.source())
 	}
-}
-
-// lists reports whether the entry of a process lists a run of a service.
-func (n *Node) lists(service string, epoch uint64) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, e := range n.entries {
-		if s := e.Service(service); s != nil && s.Epoch == epoch {
-			return true
-		}
-	}
-	return false
-}
-
-// alive returns the epochs of all runs of a service that have not died.
-func (n *Node) alive(service string) map[uint64]bool {
-	n.mu.Lock()
-	entries, peers, over := maps.Clone(n.entries), maps.Clone(n.peers), n.links.View.Load().Superseded
-	n.mu.Unlock()
-	epochs := map[uint64]bool{}
-	for process, e := range entries {
-		s := e.Service(service)
-		if s == nil || s.State == members.StateStandby || over[members.RunOf{Service: service, Partition: e.Partition, Epoch: s.Epoch}] {
-			continue
-		}
-		if p := peers[process]; p == nil || !p.Dead(context.Background()) {
-			epochs[s.Epoch] = true
-		}
-	}
-	return epochs
 }

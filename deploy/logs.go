@@ -35,9 +35,9 @@ func (n *Node) ReadWorkerLog(ctx context.Context, r *api.ReadWorkerLogRequest) (
 	if r.Lines > logMost {
 		return nil, api.Errorf(codes.InvalidArgument, "lines %d: want 1 to %d", r.Lines, logMost)
 	}
-	n.mu.Lock()
-	current, entries, peers := n.current, maps.Clone(n.entries), maps.Clone(n.peers)
-	n.mu.Unlock()
+	n.members.mu.Lock()
+	current, entries, peers := n.members.current, maps.Clone(n.members.entries), maps.Clone(n.members.peers)
+	n.members.mu.Unlock()
 	name := r.Worker
 	if n.config.Alone && name == aloneName {
 		name = n.config.Process
@@ -77,7 +77,7 @@ func (n *Node) ReadWorkerLog(ctx context.Context, r *api.ReadWorkerLogRequest) (
 	if resp := n.logHere(ask); resp != nil {
 		return resp, nil
 	}
-	machines := map[string]bool{n.links.Machine: true}
+	machines := map[string]bool{n.members.links.Machine: true}
 	for _, other := range slices.Sorted(maps.Keys(peers)) {
 		e := peers[other].Entry.Load()
 		if other == name || machines[e.Machine] {

@@ -20,9 +20,9 @@ import (
 // ListWorkers returns the state of every process of the plan, and of every
 // other process, after pinging each.
 func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api.ListWorkersResponse, error) {
-	n.mu.Lock()
-	current, entries, peers, over := n.current, maps.Clone(n.entries), maps.Clone(n.peers), n.links.View.Load().Superseded
-	n.mu.Unlock()
+	n.members.mu.Lock()
+	current, entries, peers, over := n.members.current, maps.Clone(n.members.entries), maps.Clone(n.members.peers), n.members.links.View.Load().Superseded
+	n.members.mu.Unlock()
 	if current == nil {
 		return nil, api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
 	}
@@ -153,12 +153,12 @@ func (n *Node) GetPlan(ctx context.Context, req *api.GetPlanRequest) (*api.Plan,
 		m.Text = former.Plan
 		return m, nil
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.current == nil {
+	n.members.mu.Lock()
+	defer n.members.mu.Unlock()
+	if n.members.current == nil {
 		return nil, api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
 	}
-	return &api.Plan{Text: n.current.Plan, Generation: n.current.Generation}, nil
+	return &api.Plan{Text: n.members.current.Plan, Generation: n.members.current.Generation}, nil
 }
 
 // ApplyPlan brings another plan into force. It returns when the plan is
@@ -174,7 +174,7 @@ func (n *Node) applyPlan(ctx context.Context, req *api.ApplyPlanRequest, source,
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	old, revision, err := n.directory.Current(ctx)
+	old, revision, err := n.members.directory.Current(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (n *Node) applyPlan(ctx context.Context, req *api.ApplyPlanRequest, source,
 		return resp, nil
 	}
 	next.Why = why
-	if err := n.directory.Put(ctx, next, revision); err != nil {
+	if err := n.members.directory.Put(ctx, next, revision); err != nil {
 		return nil, api.Errorf(codes.Aborted, "%w", err)
 	}
 	if source != "" {
@@ -229,7 +229,7 @@ func (n *Node) applyPlan(ctx context.Context, req *api.ApplyPlanRequest, source,
 		}
 	}
 	n.log.Info("plan is applied", "plan", p.Name, "generation", next.Generation, "configuration", chosen.Why)
-	if err := n.configs.Start(ctx, chosen, n.now()); err != nil {
+	if err := n.configs.Start(ctx, chosen, n.members.now()); err != nil {
 		n.log.Warn("the configuration of the plan is not in the history", "error", err)
 	}
 	resp.Generation = next.Generation

@@ -48,7 +48,7 @@ func (n *Node) encodeMetrics() ([]byte, error) {
 // Gather returns the metrics of all processes, each with the label process
 // (prometheus.Gatherer).
 func (n *Node) Gather() ([]*dto.MetricFamily, error) {
-	peers := n.others()
+	peers := n.members.others()
 	all := map[string]*dto.MetricFamily{}
 	var mu sync.Mutex // guards all
 	add := func(process string, data []byte) {

@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -13,16 +12,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft"
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/apps"
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/packets"
-	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
 )
@@ -86,16 +82,13 @@ const (
 // plan in force assigns to it, and reaches all others wherever they run.
 type Node struct {
 	config        NodeConfig
+	members       membership
 	worker        *local.Worker
-	directory     *members.Directory
 	configs       *config.Store
 	history       *members.History
-	links         members.Links
 	configMetrics *configMetrics
 	trials        sync.WaitGroup // of configurations
 	log           *slog.Logger
-	self          uint64        // incarnation
-	ahead         time.Duration // the store's clock minus this machine's
 	// withdrawAfter is how long a restarted publisher has to send its facts
 	// again.
 	withdrawAfter time.Duration
@@ -114,18 +107,9 @@ type Node struct {
 	changed local.Signal  // reconcile has something to look at
 	resumed chan struct{} // closed when a trial left by an earlier run is resolved
 
-	publishing sync.Mutex // held while our entry is written to the directory
-	mu         sync.Mutex // guards what follows
-	current    *members.Current
-	entries    map[string]*members.Entry // of all processes, by name
-	peers      map[string]*members.Peer  // of the others
-	senders    map[string]*sender
-	entry      members.Entry // our own
-	since      time.Time     // when the current plan came into force
-
-	life      context.Context // lasts until the services have stopped; nil before Run
-	left      bool            // the node has left the plan
-	successor bool            // the directory has another run of this process
+	// What follows is guarded by the lock of members.
+	senders map[string]*sender
+	life    context.Context // lasts until the services have stopped; nil before Run
 }
 
 // Join makes a Node. Run then runs it.
@@ -164,16 +148,18 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 		}
 	}
 	n := &Node{
-		config: c, directory: d, configs: configs, history: history, log: c.Log, self: self,
-		entries: map[string]*members.Entry{}, peers: map[string]*members.Peer{}, senders: map[string]*sender{},
+		config: c, configs: configs, history: history, log: c.Log, senders: map[string]*sender{},
 		changed: local.NewSignal(), resumed: make(chan struct{}), withdrawAfter: withdrawLate,
 	}
+	m := &n.members
+	m.directory, m.log, m.self, m.handle = d, c.Log, self, n.handleEntry
+	m.entries, m.peers = map[string]*members.Entry{}, map[string]*members.Peer{}
 	if clock, ok := c.Store.(storeClock); ok {
 		asked := time.Now()
 		if now, err := clock.Now(ctx); err != nil {
 			c.Log.Warn("the time of the store is not known; this machine's clock is taken for right", "error", err)
 		} else {
-			n.ahead = now.Sub(asked.Add(time.Since(asked) / 2))
+			m.ahead = now.Sub(asked.Add(time.Since(asked) / 2))
 		}
 	}
 	n.worker, err = local.New(local.Config{Cluster: cluster{n}, Store: c.Store, Scratch: c.Scratch, Process: c.Process, Tracer: c.Tracer, Registry: c.Registry, Log: c.Log})
@@ -188,24 +174,15 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	n.facts.n = n
 	n.apps.init(n)
 	n.packets = packets.New(packets.Config{
-		Self: self, Specs: c.Specs, Worker: n.worker, Links: &n.links, Log: c.Log, Apply: n.applyAbroad,
+		Self: self, Specs: c.Specs, Worker: n.worker, Links: &m.links, Log: c.Log, Apply: n.applyAbroad,
 		Stage:     func(name string) apps.App { return (*n.apps.stages.Load())[name] },
 		Observers: func() map[string]apps.App { return *n.apps.watch.Load() },
 	})
-	n.links.Transports, n.links.Log = c.Transports, c.Log
-	n.links.Machine, _ = os.Hostname()
-	n.links.View.Store(&members.View{Routes: map[string][]*members.Target{}, Next: make(chan struct{})})
+	m.links.Transports, m.links.Log = c.Transports, c.Log
+	m.links.Machine, _ = os.Hostname()
+	m.links.View.Store(&members.View{Routes: map[string][]*members.Target{}, Next: make(chan struct{})})
 	return n, nil
 }
-
-// storeClock is a store with a clock. All processes use it, because the clocks
-// of their machines may differ.
-type storeClock interface {
-	Now(ctx context.Context) (time.Time, error)
-}
-
-// now returns the time of day by the store's clock.
-func (n *Node) now() time.Time { return time.Now().Add(n.ahead) }
 
 // Worker returns the worker of the node.
 func (n *Node) Worker() *local.Worker { return n.worker }
@@ -223,17 +200,17 @@ func (n *Node) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer listener.Close()
-	n.entry = members.Entry{
-		Process: n.config.Process, Incarnation: n.self, PID: os.Getpid(), Machine: n.links.Machine, Version: n.config.Version,
-		Started: n.now(), Addresses: addresses, Stamps: true, Records: true,
+	n.members.entry = members.Entry{
+		Process: n.config.Process, Incarnation: n.members.self, PID: os.Getpid(), Machine: n.members.links.Machine, Version: n.config.Version,
+		Started: n.members.now(), Addresses: addresses, Stamps: true, Records: true,
 	}
-	if err := n.publishEntry(ctx); err != nil {
+	if err := n.members.publish(ctx); err != nil {
 		return err
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // lasts until the services have stopped
-	n.mu.Lock()
+	n.members.mu.Lock()
 	n.life = life
-	n.mu.Unlock()
+	n.members.mu.Unlock()
 	var work sync.WaitGroup
 	defer n.trials.Wait()
 	defer work.Wait()
@@ -241,11 +218,11 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	settled := make(chan struct{})
 	watching := make(chan error, 1)
 	work.Go(func() {
-		watching <- n.directory.Watch(life, n.handlePlan, n.handleEntry, func() { close(settled) })
+		watching <- n.members.directory.Watch(life, n.handlePlan, n.handleEntry, func() { close(settled) })
 	})
 	work.Go(func() { n.packets.Run(life) })
 	work.Go(func() { n.worker.Crossings().Run(life) })
-	work.Go(func() { n.watchPeers(life) })
+	work.Go(func() { n.members.watchPeers(life) })
 	work.Go(func() { n.followRepairs(life) })
 	work.Go(func() { n.scale(life) })
 	select {
@@ -294,23 +271,23 @@ func (n *Node) reconcileUntil(ctx context.Context, watching <-chan error) error 
 func (n *Node) leave(ctx context.Context) error {
 	n.apps.close()
 	var errs []error
-	n.mu.Lock()
+	n.members.mu.Lock()
 	n.setTaps(plan.Instance{})
-	for i := range n.entry.Services {
-		n.entry.Services[i].State = members.StateDraining
+	for i := range n.members.entry.Services {
+		n.members.entry.Services[i].State = members.StateDraining
 	}
-	n.mu.Unlock()
+	n.members.mu.Unlock()
 	stop, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
-	errs = append(errs, n.publishEntry(stop))
+	errs = append(errs, n.members.publish(stop))
 	for _, s := range slices.Backward(n.worker.Running().Services) {
 		errs = append(errs, n.stopService(stop, s))
 	}
-	n.mu.Lock()
-	n.left = true
-	senders, peers := maps.Clone(n.senders), maps.Clone(n.peers)
-	successor := n.successor
-	n.mu.Unlock()
+	n.members.mu.Lock()
+	n.members.left = true
+	senders, peers := maps.Clone(n.senders), maps.Clone(n.members.peers)
+	successor := n.members.successor
+	n.members.mu.Unlock()
 	for _, o := range senders {
 		o.close()
 	}
@@ -322,12 +299,12 @@ func (n *Node) leave(ctx context.Context) error {
 	}
 	remove, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
-	return errors.Join(append(errs, n.directory.Remove(remove, n.config.Process))...)
+	return errors.Join(append(errs, n.members.directory.Remove(remove, n.config.Process))...)
 }
 
 // specs returns the declarations of the services of the plan in force.
 func (n *Node) specs() []weft.Spec {
-	current := n.links.View.Load().Current
+	current := n.members.links.View.Load().Current
 	var list []weft.Spec
 	for _, s := range n.config.Specs {
 		if current == nil || current.InForce().Has(s.Name) {
@@ -347,43 +324,42 @@ func (n *Node) spec(name string) *weft.Spec {
 	return nil
 }
 
-// publishEntry writes our entry to the directory.
-func (n *Node) publishEntry(ctx context.Context) error {
-	n.publishing.Lock() // the last write has the latest state
-	defer n.publishing.Unlock()
-	n.mu.Lock()
-	e := n.entry
-	e.Services = slices.Clone(e.Services)
-	n.mu.Unlock()
-	for pauses := (backoff.Exponential{First: members.RedialAfter, Last: time.Second}); ; {
-		err := n.directory.PutEntry(ctx, &e)
-		if err == nil {
-			break
-		}
-		if kind := api.KindOf(err); ctx.Err() != nil || kind != codes.Unavailable && kind != codes.DeadlineExceeded {
-			return fmt.Errorf("write the directory entry of this process: %w", err)
-		}
-		n.log.Warn("the directory entry of this process cannot be written now; trying again", "error", err)
-		_ = pauses.Wait(ctx) // writing fails when ctx has ended
-	}
-	n.handleEntry(e.Process, &e) // without waiting for the echo
-	return nil
-}
-
-// setState changes the state of a service in our entry; an empty state removes
-// the service.
-func (n *Node) setState(s *local.Service, state string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.entry.Services = slices.DeleteFunc(n.entry.Services, func(x members.ServiceState) bool { return x.Name == s.Spec.Name })
-	if state == "" {
+// rebuild makes a new view. The caller holds the lock.
+func (n *Node) rebuild() {
+	if n.members.current == nil {
 		return
 	}
-	st := members.ServiceState{Name: s.Spec.Name, Epoch: s.Epoch.Load(), State: state}
-	for _, sub := range s.Spec.Wants() {
-		st.Subscribes = append(st.Subscribes, sub.SubjectName())
+	v := members.NewView(n.members.current, n.config.Process, n.members.entries, n.members.peers, n.config.Specs)
+	old := n.members.links.View.Swap(v)
+	close(old.Next)
+	for _, s := range n.worker.Running().Services {
+		if index, count, ok := v.Number(s.Spec.Name, n.members.entry.Partition); ok {
+			s.SetReplicas(index, count)
+		}
 	}
-	n.entry.Services = append(n.entry.Services, st)
+	n.setTaps(v.Mine)
+	n.subscribeRemote(v)
+}
+
+// setTaps makes packets reach the processes with observers, if this one holds
+// switches. The caller holds the lock.
+func (n *Node) setTaps(mine plan.Instance) {
+	want := map[string]*members.Peer{}
+	if slices.ContainsFunc(mine.Services, func(name string) bool { s := n.spec(name); return s != nil && (s.Pipeline || s.Beside != nil) }) && !n.apps.leaving.Load() {
+		for process, e := range n.members.entries {
+			if mine.Partition != "" && e.Partition != "" && e.Partition != mine.Partition {
+				continue
+			}
+			p := n.members.peers[process]
+			if p == nil && process != n.config.Process {
+				continue
+			}
+			if slices.ContainsFunc(e.Apps, func(a members.AppState) bool { return a.Kind == apps.Observer.String() }) {
+				want[process] = p
+			}
+		}
+	}
+	n.packets.SetObservers(want)
 }
 
 // handlePlan handles a plan that has come into force.
@@ -395,48 +371,48 @@ func (n *Node) handlePlan(c *members.Current, err error) {
 		n.log.Error("the plan in force is of no use to this process; it keeps the one that it has", "error", err)
 		return
 	}
-	n.mu.Lock()
+	n.members.mu.Lock()
 	switch {
-	case n.left:
-	case n.current == nil || c.Generation > n.current.Generation:
-		n.current, n.since = c, time.Now()
+	case n.members.left:
+	case n.members.current == nil || c.Generation > n.members.current.Generation:
+		n.members.current, n.members.since = c, time.Now()
 		n.rebuild()
-	case c.Generation == n.current.Generation && n.current.Trial && !c.Trial: // it has passed its trial
-		n.current = c
+	case c.Generation == n.members.current.Generation && n.members.current.Trial && !c.Trial: // it has passed its trial
+		n.members.current = c
 		n.rebuild()
 	}
-	n.mu.Unlock()
+	n.members.mu.Unlock()
 	n.changed.Notify()
 }
 
 // handleEntry handles a change of a process's entry.
 func (n *Node) handleEntry(process string, e *members.Entry) {
-	n.mu.Lock()
-	old := n.entries[process]
-	if n.left {
-		n.mu.Unlock()
+	n.members.mu.Lock()
+	old := n.members.entries[process]
+	if n.members.left {
+		n.members.mu.Unlock()
 		return
 	}
-	if process == n.config.Process && (e == nil || e.Incarnation != n.self) {
-		n.successor = e != nil && e.Incarnation > n.self
+	if process == n.config.Process && (e == nil || e.Incarnation != n.members.self) {
+		n.members.successor = e != nil && e.Incarnation > n.members.self
 		if e == nil { // another process took us for dead
-			n.entry.Generation = 0 // so that the entry is written again
+			n.members.entry.Generation = 0 // so that the entry is written again
 		}
-		n.mu.Unlock()
+		n.members.mu.Unlock()
 		n.changed.Notify()
 		return // of another run of ours
 	}
 	if e == nil {
-		delete(n.entries, process)
+		delete(n.members.entries, process)
 	} else {
-		n.entries[process] = e
-		n.successor = n.successor && process != n.config.Process
+		n.members.entries[process] = e
+		n.members.successor = n.members.successor && process != n.config.Process
 	}
 	if process != n.config.Process {
-		n.updatePeer(process, e)
+		n.members.updatePeer(process, e)
 	}
 	n.rebuild()
-	n.mu.Unlock()
+	n.members.mu.Unlock()
 	n.facts.published(old, e)
 	n.changed.Notify()
 }

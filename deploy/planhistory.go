@@ -19,7 +19,7 @@ const startSource = "the start"
 // plansOf returns the plan in force and the history, the newest first. The first
 // record is that of the plan in force, whether it is written or not.
 func (n *Node) plansOf(ctx context.Context) (*members.Current, []*members.Former, error) {
-	current, _, err := n.directory.Current(ctx)
+	current, _, err := n.members.directory.Current(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,7 +52,7 @@ func (n *Node) record(ctx context.Context, before, now *members.Current, source 
 			added = append(added, former)
 		}
 	}
-	f, err := members.FormerOf(now, source, n.now())
+	f, err := members.FormerOf(now, source, n.members.now())
 	if err != nil {
 		return err
 	}

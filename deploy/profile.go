@@ -50,7 +50,7 @@ func (n *Node) TakeProfile(ctx context.Context, r *api.TakeProfileRequest) (*api
 	if err != nil {
 		return nil, api.Errorf(codes.Internal, "encode the request for other processes: %w", err)
 	}
-	peers := n.others()
+	peers := n.members.others()
 	ctx, cancel := context.WithTimeout(ctx, profileTries*span+profileSlack)
 	defer cancel()
 	resp := &api.TakeProfileResponse{}
@@ -115,7 +115,7 @@ func (n *Node) profiled(ctx context.Context, request []byte) ([]byte, error) {
 
 // profile profiles this process.
 func (n *Node) profile(ctx context.Context, r *api.TakeProfileRequest) *api.ProcessProfile {
-	p := &api.ProcessProfile{Process: n.config.Process, Machine: n.links.Machine, Processors: uint32(runtime.GOMAXPROCS(0))}
+	p := &api.ProcessProfile{Process: n.config.Process, Machine: n.members.links.Machine, Processors: uint32(runtime.GOMAXPROCS(0))}
 	for _, s := range n.worker.Running().Services {
 		p.Services = append(p.Services, s.Spec.Name)
 	}
@@ -165,7 +165,7 @@ const crossings = 31
 // crossingDelays measures the delay to every other live process, over each of
 // its transports, and returns the medians.
 func (n *Node) crossingDelays(ctx context.Context) []*api.CrossingDelay {
-	peers := n.others()
+	peers := n.members.others()
 	ctx, cancel := context.WithTimeout(ctx, profileLeast/2+time.Duration(len(peers))*10*time.Millisecond)
 	defer cancel()
 	var list []*api.CrossingDelay
@@ -178,7 +178,7 @@ func (n *Node) crossingDelays(ctx context.Context) []*api.CrossingDelay {
 			}
 			if d := crossingDelay(ctx, p, name); d > 0 {
 				list = append(list, &api.CrossingDelay{
-					To: process, Transport: name, Local: e.Machine != "" && e.Machine == n.links.Machine,
+					To: process, Transport: name, Local: e.Machine != "" && e.Machine == n.members.links.Machine,
 					Microseconds: float64(d) / float64(time.Microsecond),
 				})
 			}

@@ -75,7 +75,7 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 	in := l.of(incarnation)
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	tables, v := n.worker.Running(), n.links.View.Load()
+	tables, v := n.worker.Running(), n.members.links.View.Load()
 	if !v.Agrees(s) {
 		return []byte{members.AnswerNotHere}, nil
 	}
@@ -164,7 +164,7 @@ func (in *receiver) partitionOf(n *Node, incarnation uint64, s *members.Stamp) s
 	if s != nil {
 		return s.Partition
 	}
-	if known, ok := n.partitionOf(incarnation); ok {
+	if known, ok := n.members.partitionOf(incarnation); ok {
 		in.partition = known
 	}
 	return in.partition
@@ -193,9 +193,9 @@ func (l *receivers) await(ctx context.Context, n *Node, s *local.Service) {
 // complete reports whether all publishers in other processes have sent the
 // service their retained events.
 func (l *receivers) complete(n *Node, s *local.Service) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	v := n.links.View.Load()
+	n.members.mu.Lock()
+	defer n.members.mu.Unlock()
+	v := n.members.links.View.Load()
 	for _, sub := range s.Spec.Wants() {
 		publisher := members.OwnerOf(sub.SubjectName())
 		for _, t := range v.Publishers(s.Spec.Name, publisher) {
@@ -214,23 +214,10 @@ func (l *receivers) complete(n *Node, s *local.Service) bool {
 	return true
 }
 
-// partitionOf returns the partition of a run of a process; false if it is
-// unknown.
-func (n *Node) partitionOf(incarnation uint64) (string, bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, e := range n.entries {
-		if e.Incarnation == incarnation {
-			return e.Partition, true
-		}
-	}
-	return "", false
-}
-
 // listening reports whether any service of this process receives the events
 // published in a process of a partition.
 func (n *Node) listening(partition string) bool {
-	v := n.links.View.Load()
+	v := n.members.links.View.Load()
 	return slices.ContainsFunc(n.worker.Running().Services, func(s *local.Service) bool {
 		return v.Parts.Receives(s.Spec.Name, v.Mine.Partition, partition)
 	})

@@ -18,9 +18,9 @@ import (
 // services that belong elsewhere once their new place is ready, and starts
 // services that belong here once they run nowhere else.
 func (n *Node) reconcile(ctx context.Context) error {
-	n.mu.Lock()
-	current, since := n.current, n.since
-	n.mu.Unlock()
+	n.members.mu.Lock()
+	current, since := n.members.current, n.members.since
+	n.members.mu.Unlock()
 	if current == nil {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	}
 	for _, s := range slices.Backward(n.worker.Running().Services) {
 		wanted := slices.Contains(mine.Services, s.Spec.Name)
-		same := n.entry.Partition == mine.Partition && s.Clustered == n.clustered(current, mine, s.Spec.Name)
+		same := n.members.entry.Partition == mine.Partition && s.Clustered == n.clustered(current, mine, s.Spec.Name)
 		if wanted && same && !s.Stale.Load() && (again || n.reconfigure(ctx, s, settings, current)) {
 			continue
 		}
@@ -53,26 +53,26 @@ func (n *Node) reconcile(ctx context.Context) error {
 			return err
 		}
 	}
-	n.mu.Lock()
-	renamed := n.entry.Instance != mine.Name || n.entry.Worker != mine.Worker || n.entry.Partition != mine.Partition
-	n.entry.Instance, n.entry.Worker, n.entry.Partition = mine.Name, mine.Worker, mine.Partition
-	n.mu.Unlock()
+	n.members.mu.Lock()
+	renamed := n.members.entry.Instance != mine.Name || n.members.entry.Worker != mine.Worker || n.members.entry.Partition != mine.Partition
+	n.members.entry.Instance, n.members.entry.Worker, n.members.entry.Partition = mine.Name, mine.Worker, mine.Partition
+	n.members.mu.Unlock()
 	n.setup = local.Setup{Settings: settings, Generation: current.Generation}
 	n.configuredBy = current
 	if mine.Partition != "" {
 		n.setup.Prefix = mine.Partition + "."
 	}
 	if renamed {
-		if err := n.publishEntry(ctx); err != nil {
+		if err := n.members.publish(ctx); err != nil {
 			return err
 		}
 	}
 	if order := n.pipelineOf(current); !slices.Equal(order, n.worker.Running().Pipeline) {
 		n.worker.SetPipeline(order)
 	}
-	n.mu.Lock()
-	entries := maps.Clone(n.entries)
-	n.mu.Unlock()
+	n.members.mu.Lock()
+	entries := maps.Clone(n.members.entries)
+	n.members.mu.Unlock()
 	var specs, standing []weft.Spec
 	for _, spec := range n.config.Specs {
 		switch {
@@ -98,17 +98,17 @@ func (n *Node) reconcile(ctx context.Context) error {
 		return n.reconcile(ctx) // the next service may be able to start now
 	}
 	n.apps.republish()
-	n.mu.Lock()
-	late := !n.waiting && n.entry.Generation != current.Generation
+	n.members.mu.Lock()
+	late := !n.waiting && n.members.entry.Generation != current.Generation
 	if late {
-		n.entry.Generation = current.Generation
-		if f := n.entry.Failed; f != nil && f.Generation != current.Generation {
-			n.entry.Failed = nil
+		n.members.entry.Generation = current.Generation
+		if f := n.members.entry.Failed; f != nil && f.Generation != current.Generation {
+			n.members.entry.Failed = nil
 		}
 	}
-	n.mu.Unlock()
+	n.members.mu.Unlock()
 	if late {
-		return n.publishEntry(ctx)
+		return n.members.publish(ctx)
 	}
 	return nil
 }
@@ -155,17 +155,17 @@ func (n *Node) mayStop(s *local.Service, c *members.Current) bool {
 	if !c.InForce().Has(s.Spec.Name) {
 		return true
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.members.mu.Lock()
+	defer n.members.mu.Unlock()
 	for _, i := range c.InForce().Instances() {
 		if !slices.Contains(i.Services, s.Spec.Name) {
 			continue
 		}
-		e := n.entries[c.ProcessOf(i.Name)]
+		e := n.members.entries[c.ProcessOf(i.Name)]
 		if e == nil || e.Process == n.config.Process {
 			continue
 		}
-		overlaps := s.Spec.Scale == weft.Any && !(s.Spec.Listens && e.Machine == n.entry.Machine)
+		overlaps := s.Spec.Scale == weft.Any && !(s.Spec.Listens && e.Machine == n.members.entry.Machine)
 		if st := e.Service(s.Spec.Name); !overlaps || st != nil && st.State == members.StateReady {
 			return true
 		}
@@ -179,7 +179,7 @@ func (n *Node) runningElsewhere(ctx context.Context, c *members.Current, spec *w
 	if spec.Scale == weft.Any && !spec.Listens {
 		return ""
 	}
-	peers := n.others()
+	peers := n.members.others()
 	mine, _ := c.InstanceOf(n.config.Process)
 	for name, e := range entries {
 		if name == n.config.Process || e.Service(spec.Name) == nil {
@@ -190,7 +190,7 @@ func (n *Node) runningElsewhere(ctx context.Context, c *members.Current, spec *w
 		}
 		if spec.Scale == weft.Any {
 			there, _ := c.InstanceOf(name)
-			if e.Machine != n.entry.Machine || slices.Contains(there.Services, spec.Name) {
+			if e.Machine != n.members.entry.Machine || slices.Contains(there.Services, spec.Name) {
 				continue // it stays, or is on another machine: both may run
 			}
 		}
@@ -206,7 +206,7 @@ func (n *Node) runningElsewhere(ctx context.Context, c *members.Current, spec *w
 // has also started one of the services. Both publish their start before they check,
 // so at least one of them yields until the plans agree.
 func (n *Node) mustYield(ctx context.Context, c *members.Current, specs []weft.Spec) bool {
-	list, err := n.directory.Entries(ctx)
+	list, err := n.members.directory.Entries(ctx)
 	if err != nil {
 		n.log.Warn("services wait: it is not known now whether they run elsewhere", "error", err)
 		return true
@@ -221,8 +221,8 @@ func (n *Node) mustYield(ctx context.Context, c *members.Current, specs []weft.S
 // retire stops a service that now belongs elsewhere.
 func (n *Node) retire(ctx context.Context, s *local.Service) error {
 	n.log.Info("service leaves", "service", s.Spec.Name)
-	n.setState(s, members.StateDraining)
-	if err := n.publishEntry(ctx); err != nil {
+	n.members.setState(s, members.StateDraining)
+	if err := n.members.publish(ctx); err != nil {
 		return err
 	}
 	if err := n.stopService(ctx, s); err != nil {
@@ -233,8 +233,8 @@ func (n *Node) retire(ctx context.Context, s *local.Service) error {
 		}
 		n.log.Error("service has not stopped well", "service", s.Spec.Name, "error", err)
 	}
-	n.setState(s, "")
-	return n.publishEntry(ctx)
+	n.members.setState(s, "")
+	return n.members.publish(ctx)
 }
 
 // startServices starts services, waits until they have received what others
@@ -250,22 +250,22 @@ func (n *Node) startServices(ctx context.Context, c *members.Current, specs []we
 	mine, _ := c.InstanceOf(n.config.Process)
 	for _, s := range g.Services {
 		s.Clustered = n.clustered(c, mine, s.Spec.Name)
-		n.setState(s, members.StateStarting)
+		n.members.setState(s, members.StateStarting)
 	}
-	if err := n.publishEntry(ctx); err != nil {
+	if err := n.members.publish(ctx); err != nil {
 		return err
 	}
 	if n.mustYield(ctx, c, specs) {
 		n.waiting = true
 		for _, s := range g.Services {
-			n.setState(s, "")
+			n.members.setState(s, "")
 		}
-		return n.publishEntry(ctx)
+		return n.members.publish(ctx)
 	}
 	n.worker.Enter(g)
-	n.mu.Lock()
+	n.members.mu.Lock()
 	n.rebuild() // others may want what these publish
-	n.mu.Unlock()
+	n.members.mu.Unlock()
 	if ready, err := n.worker.Launch(ctx, g); !ready {
 		if err == nil && ctx.Err() == nil {
 			err = errors.New("a service has not started") // its stop says why
@@ -284,9 +284,9 @@ func (n *Node) startServices(ctx context.Context, c *members.Current, specs []we
 // sync asks other processes for the events that they retain for services.
 func (n *Node) sync(ctx context.Context, g *local.Group) error {
 	for _, s := range g.Services {
-		n.setState(s, members.StateSyncing)
+		n.members.setState(s, members.StateSyncing)
 	}
-	return n.publishEntry(ctx)
+	return n.members.publish(ctx)
 }
 
 // offer offers services to others once they have handled retained events.
@@ -299,11 +299,11 @@ func (n *Node) offer(ctx context.Context, g *local.Group, what string) error {
 	for _, s := range g.Services {
 		s.MarkSynced()
 		s.Serving.Store(true)
-		n.setState(s, members.StateReady)
+		n.members.setState(s, members.StateReady)
 	}
 	n.worker.Refresh()
 	n.log.Info(what, "services", names)
-	return n.publishEntry(ctx)
+	return n.members.publish(ctx)
 }
 
 // clustered reports whether a service is clustered across partitions when a

@@ -47,10 +47,10 @@ func (n *Node) refuse(current *members.Current, name string, err error) {
 		n.refused = map[string]uint64{}
 	}
 	n.refused[name] = current.Generation
-	n.mu.Lock()
-	n.entry.Failed = &members.ConfigFailure{Generation: current.Generation, Service: name, Error: err.Error()}
-	n.entry.Generation = 0 // so that the entry is published with what follows
-	n.mu.Unlock()
+	n.members.mu.Lock()
+	n.members.entry.Failed = &members.ConfigFailure{Generation: current.Generation, Service: name, Error: err.Error()}
+	n.members.entry.Generation = 0 // so that the entry is published with what follows
+	n.members.mu.Unlock()
 }
 
 // abandon stops services that did not start with a configuration on trial.
@@ -58,7 +58,7 @@ func (n *Node) refuse(current *members.Current, name string, err error) {
 func (n *Node) abandon(ctx context.Context, current *members.Current, services []*local.Service, cause error) error {
 	blamed := false
 	for _, s := range slices.Backward(services) {
-		n.setState(s, "")
+		n.members.setState(s, "")
 		n.worker.Remove(s)
 		ended := s.Stopping()
 		err := s.Stop()
@@ -80,14 +80,12 @@ func (n *Node) abandon(ctx context.Context, current *members.Current, services [
 			n.refuse(current, s.Spec.Name, cause)
 		}
 	}
-	return n.publishEntry(ctx)
+	return n.members.publish(ctx)
 }
 
 // ended handles a service that ended by itself; an error ends the process.
 func (n *Node) ended(ctx context.Context, s *local.Service) error {
-	n.mu.Lock()
-	current := n.current
-	n.mu.Unlock()
+	current := n.members.plan()
 	if n.worker.Running().Service(s.Spec.Name) != s {
 		return nil // it has been removed
 	}

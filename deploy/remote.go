@@ -40,7 +40,7 @@ func (n *Node) callIn(ctx context.Context, from *local.Service, m weft.Method, r
 	deadline := time.Now().Add(within.patience)
 	var last error
 	for {
-		v := n.links.View.Load()
+		v := n.members.links.View.Load()
 		if within.directed != nil && v.Wiring() != within.directed.Wiring() {
 			return nil, errReplanned
 		}
@@ -128,7 +128,7 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 	if n.config.Allow != nil && ctx.Value(fromBusKey{}) == nil && !n.config.Allow(transport.Peer(ctx), method) {
 		return nil, transport.Errorf(transport.Code(codes.PermissionDenied), "the certificate of the caller does not allow it %s", method)
 	}
-	if !n.links.View.Load().Agrees(stamp) {
+	if !n.members.links.View.Load().Agrees(stamp) {
 		return []byte{members.AnswerNotHere}, nil
 	}
 	switch method {

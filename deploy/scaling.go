@@ -71,9 +71,7 @@ func (n *Node) scale(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		n.mu.Lock()
-		current := n.current
-		n.mu.Unlock()
+		current := n.members.plan()
 		var workers []*plan.Worker
 		if current != nil && current.Trial {
 			continue // until its configuration has passed
@@ -92,7 +90,7 @@ func (n *Node) scale(ctx context.Context) {
 		if len(workers) == 0 {
 			continue
 		}
-		asked := n.now()
+		asked := n.members.now()
 		resp, err := n.GetWork(ctx, nil)
 		if err != nil {
 			continue
@@ -112,12 +110,12 @@ func (n *Node) scale(ctx context.Context) {
 // that has the gateway, or any services where there is no gateway, and is not
 // autoscaled itself, if there is such a one.
 func (n *Node) scaler(current *members.Current) string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.members.mu.Lock()
+	defer n.members.mu.Unlock()
 	best, rank := "", math.MaxInt
-	for _, name := range slices.Sorted(maps.Keys(n.entries)) {
+	for _, name := range slices.Sorted(maps.Keys(n.members.entries)) {
 		i, ok := current.InstanceOf(name)
-		if !ok || len(n.entries[name].Services) == 0 {
+		if !ok || len(n.members.entries[name].Services) == 0 {
 			continue
 		}
 		at := 0
@@ -174,7 +172,7 @@ func (n *Node) scaleWorker(ctx context.Context, current *members.Current, p *pla
 	}
 	w.figures.Start = w.start
 	var d scaler.Decision
-	d, w.state = scaler.Decide(*p.Autoscale, w.state, w.figures, n.now())
+	d, w.state = scaler.Decide(*p.Autoscale, w.state, w.figures, n.members.now())
 	shown := &api.ScaledWorker{
 		Worker: p.Name, Min: uint32(p.Autoscale.Min), Max: uint32(p.Autoscale.Max), Replicas: uint32(p.Replicas), Ready: uint32(w.figures.Ready),
 		Wanted: uint32(d.Wanted), Reason: d.Reason, Rate: w.figures.Rate, Forecast: d.Forecast, ServiceUs: 1e6 * w.figures.Service,
@@ -190,7 +188,7 @@ func (n *Node) scaleWorker(ctx context.Context, current *members.Current, p *pla
 		return nil
 	}
 	decision := &api.ScalingDecision{
-		Time: n.now().UTC().Format(time.RFC3339Nano), Worker: p.Name, From: uint32(d.From), To: uint32(d.To), Reason: d.Reason,
+		Time: n.members.now().UTC().Format(time.RFC3339Nano), Worker: p.Name, From: uint32(d.From), To: uint32(d.To), Reason: d.Reason,
 	}
 	text, err := current.InForce().WithReplicas(p.Name, d.To).YAML()
 	if err == nil {
@@ -335,9 +333,7 @@ func (w *scaled) take(p *plan.Worker, all []*api.ProcessWork, asked time.Time) {
 
 // GetScaling returns the state of the process that decides about replicas.
 func (n *Node) GetScaling(ctx context.Context, _ *api.GetScalingRequest) (*api.GetScalingResponse, error) {
-	n.mu.Lock()
-	current := n.current
-	n.mu.Unlock()
+	current := n.members.plan()
 	if current == nil {
 		return nil, api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
 	}
@@ -345,7 +341,7 @@ func (n *Node) GetScaling(ctx context.Context, _ *api.GetScalingRequest) (*api.G
 	if process == n.config.Process || process == "" {
 		return n.scalingState(), nil
 	}
-	p := n.others()[process]
+	p := n.members.others()[process]
 	if p == nil {
 		return &api.GetScalingResponse{}, nil
 	}

@@ -91,12 +91,12 @@ func (r remote) Send(from *local.Service, event []byte) {
 func (n *Node) subscribeRemote(v *members.View) {
 	tables := n.worker.Running()
 	for process, o := range n.senders {
-		if n.peers[process] != o.peer {
+		if n.members.peers[process] != o.peer {
 			delete(n.senders, process)
 			o.close()
 		}
 	}
-	for process, p := range n.peers {
+	for process, p := range n.members.peers {
 		e := p.Entry.Load()
 		receives := func(service string) bool { return v.Parts.Receives(service, e.Partition, v.Mine.Partition) }
 		if o := n.senders[process]; o != nil {
@@ -274,8 +274,8 @@ func (o *sender) batch() (data []byte, s *members.Stamp, first uint64, n int) {
 	if len(o.queue) == 0 {
 		return nil, nil, 0, 0
 	}
-	s = &members.Stamp{Wiring: o.node.links.View.Load().Wiring(), Partition: o.queue[0].source.partition}
-	data = binary.LittleEndian.AppendUint64(make([]byte, 0, 1024), o.node.self)
+	s = &members.Stamp{Wiring: o.node.members.links.View.Load().Wiring(), Partition: o.queue[0].source.partition}
+	data = binary.LittleEndian.AppendUint64(make([]byte, 0, 1024), o.node.members.self)
 	data = binary.LittleEndian.AppendUint64(data, o.number)
 	for _, e := range o.queue {
 		if n > 0 && len(data)+len(e.data) > eventBatch || e.source.partition != s.Partition {
@@ -331,14 +331,14 @@ func (o *sender) close() {
 // flushSenders waits, for a short time, until all published events are
 // delivered.
 func (n *Node) flushSenders(ctx context.Context) {
-	n.mu.Lock()
+	n.members.mu.Lock()
 	var senders []*sender
 	for _, o := range n.senders {
 		if o.peer.Usable() {
 			senders = append(senders, o)
 		}
 	}
-	n.mu.Unlock()
+	n.members.mu.Unlock()
 	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		if !slices.ContainsFunc(senders, func(o *sender) bool {
 			o.mu.Lock()

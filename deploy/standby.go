@@ -34,9 +34,9 @@ func (n *Node) runStandby(ctx context.Context, specs []weft.Spec) error {
 	}
 	for _, s := range g.Services {
 		s.Standby.Store(true)
-		n.setState(s, members.StateStandby)
+		n.members.setState(s, members.StateStandby)
 	}
-	if err := n.publishEntry(ctx); err != nil {
+	if err := n.members.publish(ctx); err != nil {
 		return err
 	}
 	n.worker.Enter(g)
@@ -59,15 +59,15 @@ func (n *Node) listActivatable() (list []*local.Group) {
 // activate activates standby services: they begin a new run, which replaces all
 // earlier ones.
 func (n *Node) activate(ctx context.Context, g *local.Group) error {
-	epoch := n.nextEpoch()
+	epoch := n.members.nextEpoch()
 	for _, s := range g.Services {
 		s.Epoch.Store(epoch)
 		s.Standby.Store(false)
 		n.worker.Began(s)
 	}
-	n.mu.Lock()
+	n.members.mu.Lock()
 	n.rebuild() // others may want what these publish
-	n.mu.Unlock()
+	n.members.mu.Unlock()
 	if slices.ContainsFunc(g.Services, func(s *local.Service) bool { return len(s.Spec.Wants()) > 0 }) {
 		if err := n.sync(ctx, g); err != nil {
 			return err
@@ -75,18 +75,4 @@ func (n *Node) activate(ctx context.Context, g *local.Group) error {
 	}
 	g.Begin()
 	return n.offer(ctx, g, "services ready, having stood by")
-}
-
-// nextEpoch returns the epoch of a run that begins now: the time, or one more
-// than the latest epoch in the directory if the clock was set back.
-func (n *Node) nextEpoch() uint64 {
-	epoch := uint64(n.now().UnixNano())
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, e := range n.entries {
-		for i := range e.Services {
-			epoch = max(epoch, e.Services[i].Epoch+1)
-		}
-	}
-	return epoch
 }

@@ -78,9 +78,9 @@ func (n *Node) startable(old, next *members.Current) error {
 	if n.config.Secure == nil {
 		return nil
 	}
-	err := Startable(next, n.links.Machine, n.config.Secure)
+	err := Startable(next, n.members.links.Machine, n.config.Secure)
 	if err == nil || old == nil {
 		return err
 	}
-	return newErrors(Startable(old, n.links.Machine, n.config.Secure), err)
+	return newErrors(Startable(old, n.members.links.Machine, n.config.Secure), err)
 }

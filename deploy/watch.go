@@ -176,7 +176,7 @@ func (l *watchers) tell(ids []uint64, p *api.WatchedPacket) {
 // end it. Processes that are not asked any more sample for some seconds at most.
 func (n *Node) askForPackets(ctx context.Context) {
 	after := map[uint64]uint64{} // positions, by the run of the process
-	run := rand.Uint64()         // not n.self: two runs of this may overlap
+	run := rand.Uint64()         // not n.members.self: two runs of this may overlap
 	walks := packetTraces{by: map[uint64]*packetTrace{}, now: time.Now, order: n.worker.Pipeline}
 	spread := spreading{}
 	tick := time.NewTicker(watchPeriod)
@@ -236,8 +236,8 @@ func (n *Node) askAll(order *api.WatchOrder, after map[uint64]uint64) (answers [
 		}
 	}
 	var asked sync.WaitGroup
-	here := map[uint64]bool{n.self: true}
-	for _, p := range n.others() {
+	here := map[uint64]bool{n.members.self: true}
+	for _, p := range n.members.others() {
 		run := p.Entry.Load().Incarnation
 		here[run] = true
 		asked.Go(func() {
@@ -255,7 +255,7 @@ func (n *Node) askAll(order *api.WatchOrder, after map[uint64]uint64) (answers [
 			})
 		})
 	}
-	ask(n.self, n.worker.Recorder().Watch)
+	ask(n.members.self, n.worker.Recorder().Watch)
 	asked.Wait()
 	for run := range after {
 		if !here[run] {

@@ -31,12 +31,12 @@ const (
 
 // liveWork returns the live figures of this process.
 func (n *Node) liveWork(now time.Time) *api.ProcessWork {
-	n.mu.Lock()
-	current := n.current
-	ready := !slices.ContainsFunc(n.entry.Services, func(s members.ServiceState) bool { return s.State != members.StateReady }) && len(n.entry.Services) > 0
-	n.mu.Unlock()
+	n.members.mu.Lock()
+	current := n.members.current
+	ready := !slices.ContainsFunc(n.members.entry.Services, func(s members.ServiceState) bool { return s.State != members.StateReady }) && len(n.members.entry.Services) > 0
+	n.members.mu.Unlock()
 	p := &api.ProcessWork{
-		Process: n.config.Process, Run: n.self, CpuSeconds: cputime.Used().Seconds(), Processors: float64(runtime.GOMAXPROCS(0)),
+		Process: n.config.Process, Run: n.members.self, CpuSeconds: cputime.Used().Seconds(), Processors: float64(runtime.GOMAXPROCS(0)),
 		Waiting: uint64(n.packets.Waiting()), Ready: ready, Limits: n.worker.Limits(now.UnixNano()),
 	}
 	if current != nil {
@@ -70,7 +70,7 @@ func (n *Node) encodeWork() ([]byte, error) {
 // GetWork returns the live figures of all processes. A process that does not
 // answer in time has an error instead.
 func (n *Node) GetWork(ctx context.Context, _ *api.GetWorkRequest) (*api.GetWorkResponse, error) {
-	peers := n.others()
+	peers := n.members.others()
 	names := slices.Sorted(maps.Keys(peers))
 	list := make([]*api.ProcessWork, len(names)+1)
 	list[0] = n.liveWork(time.Now())

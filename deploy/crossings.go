@@ -60,11 +60,11 @@ func (o *sender) count(events []queued) {
 
 // eventArrivals counts the events of one batch of another process.
 type eventArrivals struct {
-	node *Node
-	from string // the process
-	at   int64
-	last local.CrossingOf
-	t    *local.Tally
+	worker *local.Worker
+	from   string // the process
+	at     int64
+	last   local.CrossingOf
+	t      *local.Tally
 }
 
 // of returns the tally of a subject's events for a service.
@@ -74,18 +74,18 @@ func (a *eventArrivals) of(service, subject string) *local.Tally {
 	}
 	of := local.CrossingOf{From: members.OwnerOf(subject), FromProcess: a.from, To: service, Kind: "event", Name: subject}
 	if of != a.last {
-		a.t, a.last = a.node.worker.Crossings().Of(of), of
+		a.t, a.last = a.worker.Crossings().Of(of), of
 	}
 	return a.t
 }
 
 // processOf returns the name of the process that a receiver receives from;
 // empty as long as the directory does not have it.
-func (in *receiver) processOf(n *Node, incarnation uint64) string {
+func (in *receiver) processOf(m *membership, incarnation uint64) string {
 	if in.process == "" {
-		n.members.mu.Lock()
-		defer n.members.mu.Unlock()
-		for _, e := range n.members.entries {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for _, e := range m.entries {
 			if e.Incarnation == incarnation {
 				in.process = e.Process
 			}

@@ -10,7 +10,7 @@ import (
 
 // SetWithdrawAfter makes a node, before it runs, wait that long for what a
 // restarted publisher tells again.
-func (n *Node) SetWithdrawAfter(d time.Duration) { n.withdrawAfter = d }
+func (n *Node) SetWithdrawAfter(d time.Duration) { n.facts.withdrawAfter = d }
 
 // DecideBy has a node decide about a worker by a plan and figures, as if it were
 // the one that decides. It returns the decision; nil if nothing was to be done.

@@ -16,9 +16,13 @@ import (
 // does not send again is withdrawn: a switch that did not reconnect, a link
 // that was lost meanwhile.
 type facts struct {
-	n *Node
+	members *membership
+	worker  *local.Worker
+	specs   []weft.Spec
+	// withdrawAfter is how long a restarted publisher has to send its facts again.
+	withdrawAfter time.Duration
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards what follows
 	known map[*local.Subject]map[string]noted
 	count uint64                   // of notes
 	swept map[members.RunOf]uint64 // epoch of the last run after a sweep, by service and partition
@@ -67,7 +71,7 @@ func (f *facts) note(sub *local.Subject, key string, event any, source publisher
 		f.known[sub] = m
 	}
 	if sub.Decl.GoneBy(event) {
-		if m[key].source.partition == source.partition || !f.n.members.links.View.Load().Disowned(sub, key, event, source.partition) { // else another partition owns it by now
+		if m[key].source.partition == source.partition || !f.members.links.View.Load().Disowned(sub, key, event, source.partition) { // else another partition owns it by now
 			delete(m, key)
 		}
 		return
@@ -76,7 +80,7 @@ func (f *facts) note(sub *local.Subject, key string, event any, source publisher
 	m[key] = noted{event, source, f.count}
 	if epoch := f.swept[of]; source.epoch < epoch { // it came late
 		delete(f.swept, of)
-		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(of.Service, publisher{epoch, of.Partition}) })
+		time.AfterFunc(f.withdrawAfter, func() { f.sweep(of.Service, publisher{epoch, of.Partition}) })
 	}
 }
 
@@ -122,7 +126,7 @@ func (f *facts) isOutdated(sub *local.Subject, key string, event any, source pub
 	}
 	f.mu.Unlock()
 	service := members.OwnerOf(sub.Name)
-	return last.partition == source.partition && last.epoch > source.epoch && (hasStandbys(f.n.config.Specs, service) || !f.n.members.lists(service, source.epoch))
+	return last.partition == source.partition && last.epoch > source.epoch && (hasStandbys(f.specs, service) || !f.members.lists(service, source.epoch))
 }
 
 // hasStandbys reports whether only one run of a service works at a time, which replaces
@@ -135,7 +139,7 @@ func hasStandbys(specs []weft.Spec, service string) bool {
 // shows a new run of a publisher.
 func (f *facts) published(old, new *members.Entry) {
 	f.endRuns(old, new)
-	if new == nil || !f.n.listening(new.Partition) {
+	if new == nil || !f.listening(new.Partition) {
 		return
 	}
 	for _, s := range new.Services {
@@ -147,8 +151,17 @@ func (f *facts) published(old, new *members.Entry) {
 				continue
 			}
 		}
-		time.AfterFunc(f.n.withdrawAfter, func() { f.sweep(s.Name, publisher{s.Epoch, new.Partition}) })
+		time.AfterFunc(f.withdrawAfter, func() { f.sweep(s.Name, publisher{s.Epoch, new.Partition}) })
 	}
+}
+
+// listening reports whether any service of this process receives the events
+// published in a process of a partition.
+func (f *facts) listening(partition string) bool {
+	v := f.members.links.View.Load()
+	return slices.ContainsFunc(f.worker.Running().Services, func(s *local.Service) bool {
+		return v.Parts.Receives(s.Spec.Name, v.Mine.Partition, partition)
+	})
 }
 
 // endRuns ends, for the base of the network, the runs that the entry of a process shows
@@ -163,9 +176,9 @@ func (f *facts) endRuns(old, new *members.Entry) {
 				continue
 			}
 		}
-		for i := range f.n.config.Specs {
-			if spec := &f.n.config.Specs[i]; spec.Name == s.Name {
-				f.n.worker.Over(spec, publisher{s.Epoch, old.Partition}.source())
+		for i := range f.specs {
+			if spec := &f.specs[i]; spec.Name == s.Name {
+				f.worker.Over(spec, publisher{s.Epoch, old.Partition}.source())
 			}
 		}
 	}
@@ -175,8 +188,8 @@ func (f *facts) endRuns(old, new *members.Entry) {
 // run did not: the facts of its partition, and of partitions that do not run
 // the service any more.
 func (f *facts) sweep(service string, run publisher) {
-	alive := f.n.members.alive(service)
-	current := f.n.members.links.View.Load().Current
+	alive := f.members.alive(service)
+	current := f.members.links.View.Load().Current
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.swept == nil {
@@ -224,7 +237,7 @@ func (f *facts) withdraw(sub *local.Subject, key string) {
 	last := f.known[sub][key]
 	event := sub.Decl.WithdrawnBy(last.event)
 	delete(f.known[sub], key)
-	v := f.n.members.links.View.Load()
+	v := f.members.links.View.Load()
 	for _, at := range sub.All() {
 		if !v.Parts.Receives(at.Service.Spec.Name, v.Mine.Partition, last.source.partition) {
 			continue

@@ -11,8 +11,8 @@ import (
 
 // TestLateFact has events of an earlier run come after those of a later one.
 func TestLateFact(t *testing.T) {
-	n := &Node{members: membership{entries: map[string]*members.Entry{}}}
-	f := &facts{n: n}
+	m := &membership{entries: map[string]*members.Entry{}}
+	f := &facts{members: m}
 	sub := &local.Subject{Name: api.LinkChangedEvent.SubjectName(), Decl: api.LinkChangedEvent}
 	f.note(sub, "1/1", &api.LinkChanged{Link: &api.Link{State: "up"}}, publisher{epoch: 2})
 	for _, x := range []struct {
@@ -28,9 +28,9 @@ func TestLateFact(t *testing.T) {
 		{"1/1", publisher{1, "east"}, false, false},
 		{"2/1", publisher{epoch: 1}, false, false}, // nothing known of it
 	} {
-		clear(n.members.entries)
+		clear(m.entries)
 		if x.listed {
-			n.members.entries["a"] = &members.Entry{Services: []members.ServiceState{{Name: "discovery", Epoch: x.source.epoch}}}
+			m.entries["a"] = &members.Entry{Services: []members.ServiceState{{Name: "discovery", Epoch: x.source.epoch}}}
 		}
 		if got := f.isOutdated(sub, x.key, &api.LinkChanged{}, x.source); got != x.want {
 			t.Errorf("%s by %v, listed %v: late %v, want %v", x.key, x.source, x.listed, got, x.want)
@@ -41,9 +41,8 @@ func TestLateFact(t *testing.T) {
 // TestReplacedRun: of a service with standbys, what an earlier run says of something is late
 // as soon as a later one has said something of it, though the directory lists both.
 func TestReplacedRun(t *testing.T) {
-	n := &Node{members: membership{entries: map[string]*members.Entry{"a": {Services: []members.ServiceState{{Name: "southbound", Epoch: 1}}}}}}
-	n.config.Specs = []weft.Spec{{Name: "southbound", Standby: true}}
-	f := &facts{n: n}
+	m := &membership{entries: map[string]*members.Entry{"a": {Services: []members.ServiceState{{Name: "southbound", Epoch: 1}}}}}
+	f := &facts{members: m, specs: []weft.Spec{{Name: "southbound", Standby: true}}}
 	sub := &local.Subject{Name: api.SwitchChangedEvent.SubjectName(), Decl: api.SwitchChangedEvent}
 	up, down := &api.SwitchChanged{Switch: &api.Switch{Dpid: "1", Connected: true}}, &api.SwitchChanged{Switch: &api.Switch{Dpid: "1"}}
 	f.note(sub, "1", up, publisher{epoch: 1})
@@ -87,13 +86,13 @@ func TestLateLastingFact(t *testing.T) {
 		{"never known to the later run", []told{{"b", learnt, two}}, told{"a", learnt, one}, false, true},
 		{"of another partition", []told{{"a", learnt, east}}, told{"a", learnt, one}, false, false},
 	} {
-		n := &Node{members: membership{entries: map[string]*members.Entry{}}}
-		f := &facts{n: n}
+		m := &membership{entries: map[string]*members.Entry{}}
+		f := &facts{members: m}
 		for _, b := range x.before {
 			f.note(sub, b.key, b.event, b.by)
 		}
 		if x.listed {
-			n.members.entries["a"] = &members.Entry{Services: []members.ServiceState{{Name: "hosts", Epoch: x.now.by.epoch}}}
+			m.entries["a"] = &members.Entry{Services: []members.ServiceState{{Name: "hosts", Epoch: x.now.by.epoch}}}
 		}
 		if got := f.isOutdated(sub, x.now.key, x.now.event, x.now.by); got != x.want {
 			t.Errorf("%s: late %v, want %v", x.name, got, x.want)

@@ -89,9 +89,6 @@ type Node struct {
 	configMetrics *configMetrics
 	trials        sync.WaitGroup // of configurations
 	log           *slog.Logger
-	// withdrawAfter is how long a restarted publisher has to send its facts
-	// again.
-	withdrawAfter time.Duration
 	waiting       bool              // reconcile postponed something
 	setup         local.Setup       // of services; owned by reconcile
 	configuredBy  *members.Current  // the plan whose settings setup and all services here have; owned by reconcile
@@ -149,7 +146,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	}
 	n := &Node{
 		config: c, configs: configs, history: history, log: c.Log, senders: map[string]*sender{},
-		changed: local.NewSignal(), resumed: make(chan struct{}), withdrawAfter: withdrawLate,
+		changed: local.NewSignal(), resumed: make(chan struct{}),
 	}
 	m := &n.members
 	m.directory, m.log, m.self, m.handle = d, c.Log, self, n.handleEntry
@@ -171,7 +168,8 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 		n.worker.Metrics("deploy").Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
 	}
 	n.configMetrics = newConfigMetrics(n)
-	n.facts.n = n
+	n.facts.members, n.facts.worker, n.facts.specs, n.facts.withdrawAfter = m, n.worker, c.Specs, withdrawLate
+	n.receivers.members, n.receivers.worker, n.receivers.facts, n.receivers.log = m, n.worker, &n.facts, c.Log
 	n.apps.init(n)
 	n.packets = packets.New(packets.Config{
 		Self: self, Specs: c.Specs, Worker: n.worker, Links: &m.links, Log: c.Log, Apply: n.applyAbroad,

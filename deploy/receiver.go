@@ -3,8 +3,8 @@ package deploy
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +16,12 @@ import (
 // receivers receive the events of other processes: each event once, in the order
 // of its publisher.
 type receivers struct {
-	mu   sync.Mutex
+	members *membership
+	worker  *local.Worker
+	facts   *facts
+	log     *slog.Logger
+
+	mu   sync.Mutex           // guards what follows
 	from map[uint64]*receiver // by incarnation of the publishing process
 }
 
@@ -66,7 +71,7 @@ func (l *receivers) of(incarnation uint64) *receiver {
 // take receives a batch of events; it acknowledges the batch when all events
 // are in the inboxes. It refuses a batch from a process that goes by another
 // plan.
-func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error) {
+func (l *receivers) take(s *members.Stamp, batch []byte) ([]byte, error) {
 	r := members.Cursor{B: batch}
 	incarnation, number := r.Uint64(), r.Uint64()
 	if r.Err != nil {
@@ -75,20 +80,20 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 	in := l.of(incarnation)
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	tables, v := n.worker.Running(), n.members.links.View.Load()
+	tables, v := l.worker.Running(), l.members.links.View.Load()
 	if !v.Agrees(s) {
 		return []byte{members.AnswerNotHere}, nil
 	}
 	if in.next == 0 {
 		in.next = number
 	}
-	partition := in.partitionOf(n, incarnation, s)
+	partition := in.partitionOf(l.members, incarnation, s)
 	stamped := s != nil // else the partition may be unknown
 	var last, event any // subscribers of one event share its message
 	var lastData []byte
 	var key string // key of a retained event
 	var retained, noted, late bool
-	arrived := eventArrivals{node: n, from: in.processOf(n, incarnation), at: time.Now().UnixNano()}
+	arrived := eventArrivals{worker: l.worker, from: in.processOf(l.members, incarnation), at: time.Now().UnixNano()}
 	for ; len(r.B) > 0; number++ {
 		kind, subject, service := r.Uint8(), r.Bytes(), r.Bytes()
 		epoch, source, data := r.Uint64(), r.Uint64(), r.Bytes()
@@ -111,14 +116,14 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 			continue // queued under an earlier plan
 		}
 		if kind == eventAnew {
-			in.anew[subscriber{s.Spec.Name, epoch, sub.Name}] = n.facts.now()
+			in.anew[subscriber{s.Spec.Name, epoch, sub.Name}] = l.facts.now()
 			last = nil // so that every event is noted
 			continue
 		}
 		if kind == eventComplete {
 			if since, ok := in.anew[subscriber{s.Spec.Name, epoch, sub.Name}]; ok {
 				delete(in.anew, subscriber{s.Spec.Name, epoch, sub.Name})
-				n.facts.withdrawOlder(sub, publisher{source, partition}, since)
+				l.facts.withdrawOlder(sub, publisher{source, partition}, since)
 			}
 			in.completeMu.Lock()
 			maps.DeleteFunc(in.complete, func(k subscriber, _ bool) bool { return k.service == s.Spec.Name && k.epoch != epoch })
@@ -136,7 +141,7 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 		if last != sub || string(lastData) != string(data) {
 			event = sub.Decl.NewMessage()
 			if err := weft.Decode(data, event); err != nil {
-				n.log.Error("event dropped: it cannot be decoded", "subject", sub.Name, "error", err)
+				l.log.Error("event dropped: it cannot be decoded", "subject", sub.Name, "error", err)
 				continue
 			}
 			last, lastData, noted = sub, data, false
@@ -147,8 +152,8 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 		}
 		if retained && !noted {
 			noted = true
-			if late = n.facts.isOutdated(sub, key, event, publisher{source, partition}); !late {
-				n.facts.note(sub, key, event, publisher{source, partition})
+			if late = l.facts.isOutdated(sub, key, event, publisher{source, partition}); !late {
+				l.facts.note(sub, key, event, publisher{source, partition})
 			}
 		}
 		if retained && late {
@@ -160,11 +165,11 @@ func (l *receivers) take(n *Node, s *members.Stamp, batch []byte) ([]byte, error
 }
 
 // partitionOf returns the partition of the services that published a batch.
-func (in *receiver) partitionOf(n *Node, incarnation uint64, s *members.Stamp) string {
+func (in *receiver) partitionOf(m *membership, incarnation uint64, s *members.Stamp) string {
 	if s != nil {
 		return s.Partition
 	}
-	if known, ok := n.members.partitionOf(incarnation); ok {
+	if known, ok := m.partitionOf(incarnation); ok {
 		in.partition = known
 	}
 	return in.partition
@@ -172,14 +177,14 @@ func (in *receiver) partitionOf(n *Node, incarnation uint64, s *members.Stamp) s
 
 // await waits, for a starting service, until all running publishers have sent
 // it their retained events, and until it has handled them.
-func (l *receivers) await(ctx context.Context, n *Node, s *local.Service) {
+func (l *receivers) await(ctx context.Context, s *local.Service) {
 	ctx, cancel := context.WithTimeout(ctx, syncPatience)
 	defer cancel()
-	for !l.complete(n, s) {
+	for !l.complete(s) {
 		select {
 		case <-ctx.Done():
 			if !errors.Is(ctx.Err(), context.Canceled) {
-				n.log.Warn("service begins before it has all retained events; the rest will follow", "service", s.Spec.Name)
+				l.log.Warn("service begins before it has all retained events; the rest will follow", "service", s.Spec.Name)
 			}
 			return
 		case <-time.After(time.Millisecond):
@@ -192,10 +197,10 @@ func (l *receivers) await(ctx context.Context, n *Node, s *local.Service) {
 
 // complete reports whether all publishers in other processes have sent the
 // service their retained events.
-func (l *receivers) complete(n *Node, s *local.Service) bool {
-	n.members.mu.Lock()
-	defer n.members.mu.Unlock()
-	v := n.members.links.View.Load()
+func (l *receivers) complete(s *local.Service) bool {
+	l.members.mu.Lock()
+	defer l.members.mu.Unlock()
+	v := l.members.links.View.Load()
 	for _, sub := range s.Spec.Wants() {
 		publisher := members.OwnerOf(sub.SubjectName())
 		for _, t := range v.Publishers(s.Spec.Name, publisher) {
@@ -212,13 +217,4 @@ func (l *receivers) complete(n *Node, s *local.Service) bool {
 		}
 	}
 	return true
-}
-
-// listening reports whether any service of this process receives the events
-// published in a process of a partition.
-func (n *Node) listening(partition string) bool {
-	v := n.members.links.View.Load()
-	return slices.ContainsFunc(n.worker.Running().Services, func(s *local.Service) bool {
-		return v.Parts.Receives(s.Spec.Name, v.Mine.Partition, partition)
-	})
 }

@@ -293,7 +293,7 @@ func (n *Node) sync(ctx context.Context, g *local.Group) error {
 func (n *Node) offer(ctx context.Context, g *local.Group, what string) error {
 	var names []string
 	for _, s := range g.Services {
-		n.receivers.await(ctx, n, s)
+		n.receivers.await(ctx, s)
 		names = append(names, s.Spec.Name)
 	}
 	for _, s := range g.Services {

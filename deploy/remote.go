@@ -151,7 +151,7 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 	case watchMethod:
 		return n.answerWatch(req)
 	case members.EventsMethod:
-		return n.receivers.take(n, stamp, req)
+		return n.receivers.take(stamp, req)
 	case members.PacketsMethod:
 		return n.packets.Packets(ctx, stamp, req)
 	case members.ObserveMethod:

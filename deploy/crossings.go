@@ -49,7 +49,7 @@ func (o *sender) count(events []queued) {
 			Kind: "event", Name: e.subject, Transport: o.peer.TransportOf(members.EventsMethod),
 		}
 		if of != last {
-			t, last = o.node.worker.Crossings().Of(of), of
+			t, last = o.senders.worker.Crossings().Of(of), of
 		}
 		t.Add(1)
 		if e.at != 0 {

@@ -96,6 +96,7 @@ type Node struct {
 	packets       *packets.Lanes
 	storeAdmin    *StoreAdmin // nil: the store has none
 	receivers     receivers
+	senders       senders
 	facts         facts
 	scaling       scaling
 	apps          attached
@@ -104,9 +105,7 @@ type Node struct {
 	changed local.Signal  // reconcile has something to look at
 	resumed chan struct{} // closed when a trial left by an earlier run is resolved
 
-	// What follows is guarded by the lock of members.
-	senders map[string]*sender
-	life    context.Context // lasts until the services have stopped; nil before Run
+	life context.Context // lasts until the services have stopped; nil before Run; guarded by the lock of members
 }
 
 // Join makes a Node. Run then runs it.
@@ -145,7 +144,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 		}
 	}
 	n := &Node{
-		config: c, configs: configs, history: history, log: c.Log, senders: map[string]*sender{},
+		config: c, configs: configs, history: history, log: c.Log,
 		changed: local.NewSignal(), resumed: make(chan struct{}),
 	}
 	m := &n.members
@@ -170,6 +169,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	n.configMetrics = newConfigMetrics(n)
 	n.facts.members, n.facts.worker, n.facts.specs, n.facts.withdrawAfter = m, n.worker, c.Specs, withdrawLate
 	n.receivers.members, n.receivers.worker, n.receivers.facts, n.receivers.log = m, n.worker, &n.facts, c.Log
+	n.senders = senders{members: m, worker: n.worker, log: c.Log, to: map[string]*sender{}}
 	n.apps.init(n)
 	n.packets = packets.New(packets.Config{
 		Self: self, Specs: c.Specs, Worker: n.worker, Links: &m.links, Log: c.Log, Apply: n.applyAbroad,
@@ -283,7 +283,7 @@ func (n *Node) leave(ctx context.Context) error {
 	}
 	n.members.mu.Lock()
 	n.members.left = true
-	senders, peers := maps.Clone(n.senders), maps.Clone(n.members.peers)
+	senders, peers := maps.Clone(n.senders.to), maps.Clone(n.members.peers)
 	successor := n.members.successor
 	n.members.mu.Unlock()
 	for _, o := range senders {
@@ -336,7 +336,7 @@ func (n *Node) rebuild() {
 		}
 	}
 	n.setTaps(v.Mine)
-	n.subscribeRemote(v)
+	n.senders.subscribe(v)
 }
 
 // setTaps makes packets reach the processes with observers, if this one holds
@@ -426,7 +426,7 @@ func (n *Node) stopService(ctx context.Context, s *local.Service) error {
 		time.Sleep(time.Millisecond)
 	}
 	n.worker.Remove(s)
-	n.flushSenders(ctx)
+	n.senders.flush(ctx)
 	err := s.Stop()
 	t := n.worker.Running()
 	for _, p := range s.Spec.Publishes { // what it published since its removal

@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"encoding/binary"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,14 @@ import (
 	"github.com/weft-sdn/weft/internal/backoff"
 )
 
+// senders send the events of this process to those in which services want them.
+type senders struct {
+	members *membership
+	worker  *local.Worker
+	log     *slog.Logger
+	to      map[string]*sender // by process; guarded by the lock of members
+}
+
 // sender sends events to one run of another process. It sends a queue in
 // numbered batches, one at a time, and repeats a batch until it is
 // acknowledged. So events arrive once and in order as long as both processes
@@ -21,10 +30,10 @@ import (
 // down, and sends all retained events anew once the receiver accepts batches
 // again.
 type sender struct {
-	node *Node
-	peer *members.Peer
-	wake local.Signal
-	stop context.CancelFunc
+	senders *senders
+	peer    *members.Peer
+	wake    local.Signal
+	stop    context.CancelFunc
 
 	mu      sync.Mutex // guards what follows
 	queue   []queued
@@ -85,21 +94,20 @@ func (r remote) Send(from *local.Service, event []byte) {
 	}
 }
 
-// subscribeRemote subscribes the services of other processes to the events of this
-// one. The caller
-// holds the node's lock.
-func (n *Node) subscribeRemote(v *members.View) {
-	tables := n.worker.Running()
-	for process, o := range n.senders {
-		if n.members.peers[process] != o.peer {
-			delete(n.senders, process)
+// subscribe subscribes the services of other processes to the events of this one. The
+// caller holds the lock of members.
+func (l *senders) subscribe(v *members.View) {
+	tables := l.worker.Running()
+	for process, o := range l.to {
+		if l.members.peers[process] != o.peer {
+			delete(l.to, process)
 			o.close()
 		}
 	}
-	for process, p := range n.members.peers {
+	for process, p := range l.members.peers {
 		e := p.Entry.Load()
 		receives := func(service string) bool { return v.Parts.Receives(service, e.Partition, v.Mine.Partition) }
-		if o := n.senders[process]; o != nil {
+		if o := l.to[process]; o != nil {
 			o.detach(e, receives)
 		}
 		for _, s := range e.Services {
@@ -111,10 +119,10 @@ func (n *Node) subscribeRemote(v *members.View) {
 				if sub == nil || source.epoch == 0 {
 					continue
 				}
-				o := n.senders[process]
+				o := l.to[process]
 				if o == nil {
-					o = &sender{node: n, peer: p, number: uint64(time.Now().UnixNano()), wake: local.NewSignal(), subs: map[string]*remoteService{}}
-					n.senders[process] = o
+					o = &sender{senders: l, peer: p, number: uint64(time.Now().UnixNano()), wake: local.NewSignal(), subs: map[string]*remoteService{}}
+					l.to[process] = o
 					o.start()
 				}
 				o.attach(sub, s, source)
@@ -187,7 +195,7 @@ func (o *sender) put(e queued, must bool) {
 		o.lost = uint64(len(o.queue)) + 1
 		o.number += uint64(len(o.queue))
 		o.queue, o.bytes = nil, 0
-		o.node.log.Warn("process takes no events; what waited for it is dropped; retained events will be sent again", "process", o.peer.Entry.Load().Process)
+		o.senders.log.Warn("process takes no events; what waited for it is dropped; retained events will be sent again", "process", o.peer.Entry.Load().Process)
 	} else {
 		o.queue = append(o.queue, e)
 		o.bytes += len(e.data)
@@ -254,7 +262,7 @@ func (o *sender) resend(ctx context.Context) {
 	o.mu.Lock()
 	o.lost = 0
 	o.mu.Unlock()
-	tables := o.node.worker.Running()
+	tables := o.senders.worker.Running()
 	for at, subjects := range subs {
 		for _, sub := range subjects {
 			sub.Again(func(facts []any) {
@@ -274,8 +282,8 @@ func (o *sender) batch() (data []byte, s *members.Stamp, first uint64, n int) {
 	if len(o.queue) == 0 {
 		return nil, nil, 0, 0
 	}
-	s = &members.Stamp{Wiring: o.node.members.links.View.Load().Wiring(), Partition: o.queue[0].source.partition}
-	data = binary.LittleEndian.AppendUint64(make([]byte, 0, 1024), o.node.members.self)
+	s = &members.Stamp{Wiring: o.senders.members.links.View.Load().Wiring(), Partition: o.queue[0].source.partition}
+	data = binary.LittleEndian.AppendUint64(make([]byte, 0, 1024), o.senders.members.self)
 	data = binary.LittleEndian.AppendUint64(data, o.number)
 	for _, e := range o.queue {
 		if n > 0 && len(data)+len(e.data) > eventBatch || e.source.partition != s.Partition {
@@ -328,17 +336,17 @@ func (o *sender) close() {
 	}
 }
 
-// flushSenders waits, for a short time, until all published events are
+// flush waits, for a short time, until all published events are
 // delivered.
-func (n *Node) flushSenders(ctx context.Context) {
-	n.members.mu.Lock()
+func (l *senders) flush(ctx context.Context) {
+	l.members.mu.Lock()
 	var senders []*sender
-	for _, o := range n.senders {
+	for _, o := range l.to {
 		if o.peer.Usable() {
 			senders = append(senders, o)
 		}
 	}
-	n.members.mu.Unlock()
+	l.members.mu.Unlock()
 	for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		if !slices.ContainsFunc(senders, func(o *sender) bool {
 			o.mu.Lock()

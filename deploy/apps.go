@@ -158,7 +158,7 @@ func (a *attached) republish() {
 func (a *attached) fits(info apps.AppInfo) error {
 	v := a.node.members.links.View.Load()
 	switch {
-	case a.node.spec(info.Name) != nil:
+	case a.node.config.spec(info.Name) != nil:
 		return api.Errorf(codes.InvalidArgument, "a service of Weft's is called %s; choose another name", info.Name)
 	case v.Current == nil:
 		return api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")

@@ -178,7 +178,7 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 	}
 	resp.Number = trial.Number
 	for _, ch := range c.changes {
-		if s := n.spec(ch.Section); s != nil && s.Listens && !s.Pipeline && ch.Effect == config.EffectRestart {
+		if s := n.config.spec(ch.Section); s != nil && s.Listens && !s.Pipeline && ch.Effect == config.EffectRestart {
 			resp.State = "applying" // the connection of the caller breaks
 			return resp, nil
 		}

@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/members"
@@ -85,7 +84,7 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 			}
 		}
 		slices.SortFunc(w.Services, func(a, b *api.WorkerService) int {
-			return n.place(a.Name) - n.place(b.Name)
+			return n.config.place(a.Name) - n.config.place(b.Name)
 		})
 		if !expected[name] {
 			alive = "draining"
@@ -136,11 +135,6 @@ func (n *Node) storeState(ctx context.Context) *api.StoreState {
 
 // storeWait bounds the time that storeState waits for the store.
 const storeWait = 2 * time.Second
-
-// place returns the number of a service among all, for a familiar order.
-func (n *Node) place(service string) int {
-	return slices.IndexFunc(n.config.Specs, func(s weft.Spec) bool { return s.Name == service })
-}
 
 // GetPlan returns the plan in force, or one of the history.
 func (n *Node) GetPlan(ctx context.Context, req *api.GetPlanRequest) (*api.Plan, error) {
@@ -213,7 +207,7 @@ func (n *Node) applyPlan(ctx context.Context, req *api.ApplyPlanRequest, source,
 	if err != nil {
 		return nil, err
 	}
-	if err := n.startable(old, next); err != nil {
+	if err := n.config.startable(old, next, n.members.links.Machine); err != nil {
 		return nil, api.Errorf(codes.FailedPrecondition, "%w", err)
 	}
 	if req.DryRun {

@@ -3,15 +3,12 @@ package deploy
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"maps"
 	"os"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/deploy/apps"
@@ -20,53 +17,7 @@ import (
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/deploy/packets"
 	"github.com/weft-sdn/weft/plan"
-	"github.com/weft-sdn/weft/transport"
 )
-
-// NodeConfig says how a process takes part in a plan.
-type NodeConfig struct {
-	// Process is the name of the process: that of its instance in the plan,
-	// unless a plan applied later has made another instance of it.
-	Process string
-	// Version is that of the binary.
-	Version string
-	// Specs are all services that the binary has.
-	Specs []weft.Spec
-	// Store holds the durable state, the plan in force and the directory.
-	Store local.Store
-	// Settings override those of the plan.
-	Settings []config.Override
-	// Listen offers a handler to other processes and returns its addresses, by
-	// transport.
-	Listen func(transport.Handler) (addresses map[string]string, listener io.Closer, err error)
-	// Secure reports whether a process of this machine has a certificate, and
-	// what is wrong with it; nil: plans are not checked for that.
-	Secure func(process string) (bool, error)
-	// Transports dial those addresses.
-	Transports map[string]transport.Transport
-	// Scratch is the directory for memory that outlives the process; empty for
-	// none.
-	Scratch string
-	// Allow reports whether a caller with these identities may call a method of
-	// a service; nil allows all.
-	Allow func(identities []string, method string) bool
-	// Changed is called after every call from outside that may have changed
-	// something; nil for none.
-	Changed func(apps.Change)
-	// Tracer takes spans of single packet-ins; nil for none.
-	Tracer local.Tracer
-	// Registry is where metrics are exported; nil for nowhere.
-	Registry prometheus.Registerer
-	// Gatherer returns the metrics of this process; nil for none.
-	Gatherer prometheus.Gatherer
-	Log      *slog.Logger
-	// Logs returns the last lines of the log of a process, this one or another
-	// of the machine; nil for none.
-	Logs func(process string, lines int) ([]string, error)
-	// Alone says that the process is the whole controller, and its user knows
-	// of no plan; for messages.
-	Alone bool
-}
 
 // Time limits, in the order of a service's life.
 const (
@@ -312,16 +263,6 @@ func (n *Node) specs() []weft.Spec {
 	return list
 }
 
-// spec returns the declaration of a service; nil if the binary has none.
-func (n *Node) spec(name string) *weft.Spec {
-	for i := range n.config.Specs {
-		if n.config.Specs[i].Name == name {
-			return &n.config.Specs[i]
-		}
-	}
-	return nil
-}
-
 // rebuild makes a new view. The caller holds the lock.
 func (n *Node) rebuild() {
 	if n.members.current == nil {
@@ -343,7 +284,7 @@ func (n *Node) rebuild() {
 // switches. The caller holds the lock.
 func (n *Node) setTaps(mine plan.Instance) {
 	want := map[string]*members.Peer{}
-	if slices.ContainsFunc(mine.Services, func(name string) bool { s := n.spec(name); return s != nil && (s.Pipeline || s.Beside != nil) }) && !n.apps.leaving.Load() {
+	if slices.ContainsFunc(mine.Services, func(name string) bool { s := n.config.spec(name); return s != nil && (s.Pipeline || s.Beside != nil) }) && !n.apps.leaving.Load() {
 		for process, e := range n.members.entries {
 			if mine.Partition != "" && e.Partition != "" && e.Partition != mine.Partition {
 				continue
@@ -363,7 +304,7 @@ func (n *Node) setTaps(mine plan.Instance) {
 // handlePlan handles a plan that has come into force.
 func (n *Node) handlePlan(c *members.Current, err error) {
 	if err == nil {
-		err = n.checkSettings(c)
+		err = n.config.checkSettings(c)
 	}
 	if err != nil {
 		n.log.Error("the plan in force is of no use to this process; it keeps the one that it has", "error", err)

@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft"
-	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
-	"github.com/weft-sdn/weft/plan"
 )
 
 // reconcile brings this process closer to what the plan assigns to it: it stops
@@ -29,7 +27,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	again := current == n.configuredBy
 	if !again {
 		var err error
-		if settings, err = n.settings(current, mine); err != nil {
+		if settings, err = n.config.settings(current, mine); err != nil {
 			return err
 		}
 	}
@@ -41,7 +39,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 	}
 	for _, s := range slices.Backward(n.worker.Running().Services) {
 		wanted := slices.Contains(mine.Services, s.Spec.Name)
-		same := n.members.entry.Partition == mine.Partition && s.Clustered == n.clustered(current, mine, s.Spec.Name)
+		same := n.members.entry.Partition == mine.Partition && s.Clustered == n.config.clustered(current, mine, s.Spec.Name)
 		if wanted && same && !s.Stale.Load() && (again || n.reconfigure(ctx, s, settings, current)) {
 			continue
 		}
@@ -67,7 +65,7 @@ func (n *Node) reconcile(ctx context.Context) error {
 			return err
 		}
 	}
-	if order := n.pipelineOf(current); !slices.Equal(order, n.worker.Running().Pipeline) {
+	if order := current.InForce().Stages(n.config.Specs); !slices.Equal(order, n.worker.Running().Pipeline) {
 		n.worker.SetPipeline(order)
 	}
 	n.members.mu.Lock()
@@ -111,42 +109,6 @@ func (n *Node) reconcile(ctx context.Context) error {
 		return n.members.publish(ctx)
 	}
 	return nil
-}
-
-// settings returns the settings of the services of an instance under a plan.
-func (n *Node) settings(c *members.Current, mine plan.Instance) (*config.Settings, error) {
-	s := &config.Settings{}
-	errs := []error{s.AddPartition(c.InForce(), mine.Partition, n.config.Specs), s.AddStandby(c.InForce(), mine, n.config.Specs)}
-	for _, section := range c.InForce().SettingsOf(mine.Worker) {
-		if n.spec(section.Service) == nil {
-			continue // of another version
-		}
-		errs = append(errs, s.Add(section.Service, "plan", section.Text))
-	}
-	for _, o := range n.config.Settings {
-		errs = append(errs, s.Set(string(o)))
-	}
-	return s, errors.Join(errs...)
-}
-
-// checkSettings reports what is wrong with all settings of a plan, so that all
-// processes accept it or none does.
-func (n *Node) checkSettings(c *members.Current) error {
-	for _, i := range c.InForce().Instances() {
-		s, err := n.settings(c, i)
-		if err == nil {
-			err = s.Check(n.config.Specs)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pipelineOf returns the stages of a plan in order.
-func (n *Node) pipelineOf(c *members.Current) []string {
-	return c.InForce().Stages(n.config.Specs)
 }
 
 // mayStop reports whether a service of this process may stop: the process of its new
@@ -249,7 +211,7 @@ func (n *Node) startServices(ctx context.Context, c *members.Current, specs []we
 	}
 	mine, _ := c.InstanceOf(n.config.Process)
 	for _, s := range g.Services {
-		s.Clustered = n.clustered(c, mine, s.Spec.Name)
+		s.Clustered = n.config.clustered(c, mine, s.Spec.Name)
 		n.members.setState(s, members.StateStarting)
 	}
 	if err := n.members.publish(ctx); err != nil {
@@ -304,11 +266,4 @@ func (n *Node) offer(ctx context.Context, g *local.Group, what string) error {
 	n.worker.Refresh()
 	n.log.Info(what, "services", names)
 	return n.members.publish(ctx)
-}
-
-// clustered reports whether a service is clustered across partitions when a
-// process is the given instance of a plan. When that changes, the service
-// restarts, because the events it received describe another network.
-func (n *Node) clustered(c *members.Current, mine plan.Instance, service string) bool {
-	return mine.Partition != "" && c.InForce().AsOne(n.config.Specs)[service]
 }

@@ -70,17 +70,3 @@ func newErrors(before, err error) error {
 	}
 	return errors.Join(errs...)
 }
-
-// startable returns an error if a plan has processes that could not start on
-// this machine. What is so already under the plan in force is not the new
-// plan's: its processes may have been started with other addresses.
-func (n *Node) startable(old, next *members.Current) error {
-	if n.config.Secure == nil {
-		return nil
-	}
-	err := Startable(next, n.members.links.Machine, n.config.Secure)
-	if err == nil || old == nil {
-		return err
-	}
-	return newErrors(Startable(old, n.members.links.Machine, n.config.Secure), err)
-}

@@ -52,7 +52,7 @@ func (n *Node) followRepairs(ctx context.Context) {
 				if own && slices.Contains(s.Spec.Buckets, name) && s.Spec.Scale != weft.Any {
 					n.log.Info("service is started again, because its state was repaired", "service", s.Spec.Name, "bucket", d.Bucket)
 					s.Stale.Store(true)
-					n.changed.Notify()
+					n.reconciler.changed.Notify()
 				}
 			}
 		}

@@ -12,6 +12,9 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
+// withdrawLate is how long a restarted publisher has to send its facts again.
+const withdrawLate = 10 * time.Second
+
 // facts records which run of a publisher sent each fact last. What a new run
 // does not send again is withdrawn: a switch that did not reconnect, a link
 // that was lost meanwhile.

@@ -19,15 +19,8 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
-// Time limits, in the order of a service's life.
-const (
-	syncPatience    = 3 * time.Second        // a starting service for what publishers retain
-	withdrawLate    = 10 * time.Second       // for a restarted publisher to send its facts again
-	reconcilePeriod = 250 * time.Millisecond // before reconcile looks again at what it postponed
-	successionWait  = 10 * time.Second       // a moving service for its new place
-	drainWait       = 300 * time.Millisecond // for packets in flight in a service that ends: well below discovery's timeouts, because no probes reach it meanwhile; the rest is sent again
-	leaveTime       = 5 * time.Second        // to finish work, and again to remove the entry
-)
+// leaveTime is how long a node has to finish work, and again to remove its entry.
+const leaveTime = 5 * time.Second
 
 // Node is a process that takes part in a plan: it runs the services that the
 // plan in force assigns to it, and reaches all others wherever they run.
@@ -40,12 +33,9 @@ type Node struct {
 	configMetrics *configMetrics
 	trials        sync.WaitGroup // of configurations
 	log           *slog.Logger
-	waiting       bool              // reconcile postponed something
-	setup         local.Setup       // of services; owned by reconcile
-	configuredBy  *members.Current  // the plan whose settings setup and all services here have; owned by reconcile
-	refused       map[string]uint64 // generations that services refuse; owned by reconcile
 	packets       *packets.Lanes
 	storeAdmin    *StoreAdmin // nil: the store has none
+	reconciler    reconciler
 	receivers     receivers
 	senders       senders
 	facts         facts
@@ -53,7 +43,6 @@ type Node struct {
 	apps          attached
 	watchers      watchers
 
-	changed local.Signal  // reconcile has something to look at
 	resumed chan struct{} // closed when a trial left by an earlier run is resolved
 
 	life context.Context // lasts until the services have stopped; nil before Run; guarded by the lock of members
@@ -96,7 +85,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	}
 	n := &Node{
 		config: c, configs: configs, history: history, log: c.Log,
-		changed: local.NewSignal(), resumed: make(chan struct{}),
+		resumed: make(chan struct{}),
 	}
 	m := &n.members
 	m.directory, m.log, m.self, m.handle = d, c.Log, self, n.handleEntry
@@ -121,6 +110,10 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	n.facts.members, n.facts.worker, n.facts.specs, n.facts.withdrawAfter = m, n.worker, c.Specs, withdrawLate
 	n.receivers.members, n.receivers.worker, n.receivers.facts, n.receivers.log = m, n.worker, &n.facts, c.Log
 	n.senders = senders{members: m, worker: n.worker, log: c.Log, to: map[string]*sender{}}
+	n.reconciler = reconciler{
+		config: &n.config, members: m, worker: n.worker, receivers: &n.receivers, senders: &n.senders, apps: &n.apps,
+		log: c.Log, rebuild: n.rebuild, changed: local.NewSignal(),
+	}
 	n.apps.init(n)
 	n.packets = packets.New(packets.Config{
 		Self: self, Specs: c.Specs, Worker: n.worker, Links: &m.links, Log: c.Log, Apply: n.applyAbroad,
@@ -180,39 +173,11 @@ func (n *Node) Run(ctx context.Context) (err error) {
 			defer close(n.resumed)
 			n.resume(life)
 		})
-		return errors.Join(n.reconcileUntil(ctx, watching), n.leave(life))
+		return errors.Join(n.reconciler.run(ctx, watching), n.leave(life))
 	case err := <-watching:
 		return errors.Join(err, n.leave(life))
 	case <-ctx.Done():
 		return n.leave(life)
-	}
-}
-
-// reconcileUntil reconciles until ctx ends or something fails.
-func (n *Node) reconcileUntil(ctx context.Context, watching <-chan error) error {
-	for {
-		if err := n.reconcile(ctx); err != nil && ctx.Err() == nil {
-			return err
-		}
-		var again <-chan time.Time // for what no change of the directory triggers
-		if n.waiting {
-			again = time.After(reconcilePeriod)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case s := <-n.worker.Stopped():
-			if err := n.ended(ctx, s); err != nil {
-				return err
-			}
-		case err := <-watching:
-			if ctx.Err() == nil {
-				return err
-			}
-			return nil
-		case <-n.changed:
-		case <-again:
-		}
 	}
 }
 
@@ -230,7 +195,7 @@ func (n *Node) leave(ctx context.Context) error {
 	defer cancel()
 	errs = append(errs, n.members.publish(stop))
 	for _, s := range slices.Backward(n.worker.Running().Services) {
-		errs = append(errs, n.stopService(stop, s))
+		errs = append(errs, n.reconciler.stopService(stop, s))
 	}
 	n.members.mu.Lock()
 	n.members.left = true
@@ -321,7 +286,7 @@ func (n *Node) handlePlan(c *members.Current, err error) {
 		n.rebuild()
 	}
 	n.members.mu.Unlock()
-	n.changed.Notify()
+	n.reconciler.changed.Notify()
 }
 
 // handleEntry handles a change of a process's entry.
@@ -338,7 +303,7 @@ func (n *Node) handleEntry(process string, e *members.Entry) {
 			n.members.entry.Generation = 0 // so that the entry is written again
 		}
 		n.members.mu.Unlock()
-		n.changed.Notify()
+		n.reconciler.changed.Notify()
 		return // of another run of ours
 	}
 	if e == nil {
@@ -353,25 +318,5 @@ func (n *Node) handleEntry(process string, e *members.Entry) {
 	n.rebuild()
 	n.members.mu.Unlock()
 	n.facts.published(old, e)
-	n.changed.Notify()
-}
-
-// stopService removes a service from the tables, lets it finish its work in
-// progress, and stops it.
-func (n *Node) stopService(ctx context.Context, s *local.Service) error {
-	s.Serving.Store(false)
-	n.worker.Refresh() // packets go elsewhere, or wait
-	// Packets in flight may be with a stage that calls a service here: it still
-	// answers.
-	for end := time.Now().Add(drainWait); s.Working() && time.Now().Before(end) && ctx.Err() == nil; {
-		time.Sleep(time.Millisecond)
-	}
-	n.worker.Remove(s)
-	n.senders.flush(ctx)
-	err := s.Stop()
-	t := n.worker.Running()
-	for _, p := range s.Spec.Publishes { // what it published since its removal
-		t.Subjects[p.SubjectName()].Forget()
-	}
-	return err
+	n.reconciler.changed.Notify()
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/weft-sdn/weft/deploy/members"
 )
 
+// syncPatience is how long a starting service waits for what publishers retain.
+const syncPatience = 3 * time.Second
+
 // receivers receive the events of other processes: each event once, in the order
 // of its publisher.
 type receivers struct {

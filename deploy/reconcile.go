@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -12,122 +13,176 @@ import (
 	"github.com/weft-sdn/weft/deploy/members"
 )
 
+// Time limits.
+const (
+	reconcilePeriod = 250 * time.Millisecond // before reconcile looks again at what it postponed
+	successionWait  = 10 * time.Second       // a moving service for its new place
+	drainWait       = 300 * time.Millisecond // for packets in flight in a service that ends: well below discovery's timeouts, because no probes reach it meanwhile; the rest is sent again
+)
+
+// reconciler makes a process run the services that the plan in force assigns to it. Only
+// the goroutine of Node.Run uses it, but for changed.
+type reconciler struct {
+	config    *NodeConfig
+	members   *membership
+	worker    *local.Worker
+	receivers *receivers
+	senders   *senders
+	apps      *attached
+	log       *slog.Logger
+	rebuild   func()       // makes a new view; under the lock of members
+	changed   local.Signal // there is something to look at; others notify it
+
+	waiting      bool              // reconcile postponed something
+	setup        local.Setup       // of services
+	configuredBy *members.Current  // the plan whose settings setup and all services here have
+	refused      map[string]uint64 // generations that services refuse
+}
+
+// run reconciles until ctx ends or something fails.
+func (r *reconciler) run(ctx context.Context, watching <-chan error) error {
+	for {
+		if err := r.reconcile(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		var again <-chan time.Time // for what no change of the directory triggers
+		if r.waiting {
+			again = time.After(reconcilePeriod)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case s := <-r.worker.Stopped():
+			if err := r.ended(ctx, s); err != nil {
+				return err
+			}
+		case err := <-watching:
+			if ctx.Err() == nil {
+				return err
+			}
+			return nil
+		case <-r.changed:
+		case <-again:
+		}
+	}
+}
+
 // reconcile brings this process closer to what the plan assigns to it: it stops
 // services that belong elsewhere once their new place is ready, and starts
 // services that belong here once they run nowhere else.
-func (n *Node) reconcile(ctx context.Context) error {
-	n.members.mu.Lock()
-	current, since := n.members.current, n.members.since
-	n.members.mu.Unlock()
+func (r *reconciler) reconcile(ctx context.Context) error {
+	r.members.mu.Lock()
+	current, since := r.members.current, r.members.since
+	r.members.mu.Unlock()
 	if current == nil {
 		return nil
 	}
-	mine, _ := current.InstanceOf(n.config.Process)
-	settings := n.setup.Settings
-	again := current == n.configuredBy
+	mine, _ := current.InstanceOf(r.config.Process)
+	settings := r.setup.Settings
+	again := current == r.configuredBy
 	if !again {
 		var err error
-		if settings, err = n.config.settings(current, mine); err != nil {
+		if settings, err = r.config.settings(current, mine); err != nil {
 			return err
 		}
 	}
-	n.waiting = false
-	for _, g := range n.listActivatable() {
-		if err := n.activate(ctx, g); err != nil {
+	r.waiting = false
+	for _, g := range r.listActivatable() {
+		if err := r.activate(ctx, g); err != nil {
 			return err
 		}
 	}
-	for _, s := range slices.Backward(n.worker.Running().Services) {
+	for _, s := range slices.Backward(r.worker.Running().Services) {
 		wanted := slices.Contains(mine.Services, s.Spec.Name)
-		same := n.members.entry.Partition == mine.Partition && s.Clustered == n.config.clustered(current, mine, s.Spec.Name)
-		if wanted && same && !s.Stale.Load() && (again || n.reconfigure(ctx, s, settings, current)) {
+		same := r.members.entry.Partition == mine.Partition && s.Clustered == r.config.clustered(current, mine, s.Spec.Name)
+		if wanted && same && !s.Stale.Load() && (again || r.reconfigure(ctx, s, settings, current)) {
 			continue
 		}
-		if !wanted && !s.Stale.Load() && !n.mayStop(s, current) && time.Since(since) < successionWait {
-			n.waiting = true
+		if !wanted && !s.Stale.Load() && !r.mayStop(s, current) && time.Since(since) < successionWait {
+			r.waiting = true
 			continue
 		}
-		if err := n.retire(ctx, s); err != nil {
+		if err := r.retire(ctx, s); err != nil {
 			return err
 		}
 	}
-	n.members.mu.Lock()
-	renamed := n.members.entry.Instance != mine.Name || n.members.entry.Worker != mine.Worker || n.members.entry.Partition != mine.Partition
-	n.members.entry.Instance, n.members.entry.Worker, n.members.entry.Partition = mine.Name, mine.Worker, mine.Partition
-	n.members.mu.Unlock()
-	n.setup = local.Setup{Settings: settings, Generation: current.Generation}
-	n.configuredBy = current
+	r.members.mu.Lock()
+	renamed := r.members.entry.Instance != mine.Name || r.members.entry.Worker != mine.Worker || r.members.entry.Partition != mine.Partition
+	r.members.entry.Instance, r.members.entry.Worker, r.members.entry.Partition = mine.Name, mine.Worker, mine.Partition
+	r.members.mu.Unlock()
+	r.setup = local.Setup{Settings: settings, Generation: current.Generation}
+	r.configuredBy = current
 	if mine.Partition != "" {
-		n.setup.Prefix = mine.Partition + "."
+		r.setup.Prefix = mine.Partition + "."
 	}
 	if renamed {
-		if err := n.members.publish(ctx); err != nil {
+		if err := r.members.publish(ctx); err != nil {
 			return err
 		}
 	}
-	if order := current.InForce().Stages(n.config.Specs); !slices.Equal(order, n.worker.Running().Pipeline) {
-		n.worker.SetPipeline(order)
+	if order := current.InForce().Stages(r.config.Specs); !slices.Equal(order, r.worker.Running().Pipeline) {
+		r.worker.SetPipeline(order)
 	}
-	n.members.mu.Lock()
-	entries := maps.Clone(n.members.entries)
-	n.members.mu.Unlock()
+	r.members.mu.Lock()
+	entries := maps.Clone(r.members.entries)
+	r.members.mu.Unlock()
 	var specs, standing []weft.Spec
-	for _, spec := range n.config.Specs {
+	for _, spec := range r.config.Specs {
 		switch {
-		case !slices.Contains(mine.Services, spec.Name) || n.worker.Running().Service(spec.Name) != nil:
-		case n.refused[spec.Name] == current.Generation: // until another plan is in force
+		case !slices.Contains(mine.Services, spec.Name) || r.worker.Running().Service(spec.Name) != nil:
+		case r.refused[spec.Name] == current.Generation: // until another plan is in force
 		case standsBy(current, mine, &spec):
 			standing = append(standing, spec)
-		case n.runningElsewhere(ctx, current, &spec, entries) != "":
-			n.waiting = true
+		case r.runningElsewhere(ctx, current, &spec, entries) != "":
+			r.waiting = true
 		default:
 			specs = append(specs, spec)
 		}
 	}
 	if len(standing) > 0 {
-		if err := n.runStandby(ctx, standing); err != nil || ctx.Err() != nil {
+		if err := r.runStandby(ctx, standing); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
 	if len(specs) > 0 {
-		if err := n.startServices(ctx, current, specs); err != nil || ctx.Err() != nil || n.waiting {
+		if err := r.startServices(ctx, current, specs); err != nil || ctx.Err() != nil || r.waiting {
 			return err
 		}
-		return n.reconcile(ctx) // the next service may be able to start now
+		return r.reconcile(ctx) // the next service may be able to start now
 	}
-	n.apps.republish()
-	n.members.mu.Lock()
-	late := !n.waiting && n.members.entry.Generation != current.Generation
+	r.apps.republish()
+	r.members.mu.Lock()
+	late := !r.waiting && r.members.entry.Generation != current.Generation
 	if late {
-		n.members.entry.Generation = current.Generation
-		if f := n.members.entry.Failed; f != nil && f.Generation != current.Generation {
-			n.members.entry.Failed = nil
+		r.members.entry.Generation = current.Generation
+		if f := r.members.entry.Failed; f != nil && f.Generation != current.Generation {
+			r.members.entry.Failed = nil
 		}
 	}
-	n.members.mu.Unlock()
+	r.members.mu.Unlock()
 	if late {
-		return n.members.publish(ctx)
+		return r.members.publish(ctx)
 	}
 	return nil
 }
 
 // mayStop reports whether a service of this process may stop: the process of its new
 // place runs, and serves already if the service may run twice.
-func (n *Node) mayStop(s *local.Service, c *members.Current) bool {
+func (r *reconciler) mayStop(s *local.Service, c *members.Current) bool {
 	if !c.InForce().Has(s.Spec.Name) {
 		return true
 	}
-	n.members.mu.Lock()
-	defer n.members.mu.Unlock()
+	r.members.mu.Lock()
+	defer r.members.mu.Unlock()
 	for _, i := range c.InForce().Instances() {
 		if !slices.Contains(i.Services, s.Spec.Name) {
 			continue
 		}
-		e := n.members.entries[c.ProcessOf(i.Name)]
-		if e == nil || e.Process == n.config.Process {
+		e := r.members.entries[c.ProcessOf(i.Name)]
+		if e == nil || e.Process == r.config.Process {
 			continue
 		}
-		overlaps := s.Spec.Scale == weft.Any && !(s.Spec.Listens && e.Machine == n.members.entry.Machine)
+		overlaps := s.Spec.Scale == weft.Any && !(s.Spec.Listens && e.Machine == r.members.entry.Machine)
 		if st := e.Service(s.Spec.Name); !overlaps || st != nil && st.State == members.StateReady {
 			return true
 		}
@@ -137,14 +192,14 @@ func (n *Node) mayStop(s *local.Service, c *members.Current) bool {
 
 // runningElsewhere returns the process that still runs a service and must stop it before
 // the service starts here; empty if there is none.
-func (n *Node) runningElsewhere(ctx context.Context, c *members.Current, spec *weft.Spec, entries map[string]*members.Entry) string {
+func (r *reconciler) runningElsewhere(ctx context.Context, c *members.Current, spec *weft.Spec, entries map[string]*members.Entry) string {
 	if spec.Scale == weft.Any && !spec.Listens {
 		return ""
 	}
-	peers := n.members.others()
-	mine, _ := c.InstanceOf(n.config.Process)
+	peers := r.members.others()
+	mine, _ := c.InstanceOf(r.config.Process)
 	for name, e := range entries {
-		if name == n.config.Process || e.Service(spec.Name) == nil {
+		if name == r.config.Process || e.Service(spec.Name) == nil {
 			continue
 		}
 		if e.Partition != "" && mine.Partition != "" && e.Partition != mine.Partition {
@@ -152,7 +207,7 @@ func (n *Node) runningElsewhere(ctx context.Context, c *members.Current, spec *w
 		}
 		if spec.Scale == weft.Any {
 			there, _ := c.InstanceOf(name)
-			if e.Machine != n.members.entry.Machine || slices.Contains(there.Services, spec.Name) {
+			if e.Machine != r.members.entry.Machine || slices.Contains(there.Services, spec.Name) {
 				continue // it stays, or is on another machine: both may run
 			}
 		}
@@ -167,103 +222,123 @@ func (n *Node) runningElsewhere(ctx context.Context, c *members.Current, spec *w
 // mustYield reports whether another process, whose plan is older or newer than ours,
 // has also started one of the services. Both publish their start before they check,
 // so at least one of them yields until the plans agree.
-func (n *Node) mustYield(ctx context.Context, c *members.Current, specs []weft.Spec) bool {
-	list, err := n.members.directory.Entries(ctx)
+func (r *reconciler) mustYield(ctx context.Context, c *members.Current, specs []weft.Spec) bool {
+	list, err := r.members.directory.Entries(ctx)
 	if err != nil {
-		n.log.Warn("services wait: it is not known now whether they run elsewhere", "error", err)
+		r.log.Warn("services wait: it is not known now whether they run elsewhere", "error", err)
 		return true
 	}
 	entries := map[string]*members.Entry{}
 	for _, e := range list {
 		entries[e.Process] = e
 	}
-	return slices.ContainsFunc(specs, func(s weft.Spec) bool { return n.runningElsewhere(ctx, c, &s, entries) != "" })
+	return slices.ContainsFunc(specs, func(s weft.Spec) bool { return r.runningElsewhere(ctx, c, &s, entries) != "" })
 }
 
 // retire stops a service that now belongs elsewhere.
-func (n *Node) retire(ctx context.Context, s *local.Service) error {
-	n.log.Info("service leaves", "service", s.Spec.Name)
-	n.members.setState(s, members.StateDraining)
-	if err := n.members.publish(ctx); err != nil {
+func (r *reconciler) retire(ctx context.Context, s *local.Service) error {
+	r.log.Info("service leaves", "service", s.Spec.Name)
+	r.members.setState(s, members.StateDraining)
+	if err := r.members.publish(ctx); err != nil {
 		return err
 	}
-	if err := n.stopService(ctx, s); err != nil {
+	if err := r.stopService(ctx, s); err != nil {
 		select {
 		case <-s.Ended:
 		default:
 			return err // nobody else may run it as long as this process lives
 		}
-		n.log.Error("service has not stopped well", "service", s.Spec.Name, "error", err)
+		r.log.Error("service has not stopped well", "service", s.Spec.Name, "error", err)
 	}
-	n.members.setState(s, "")
-	return n.members.publish(ctx)
+	r.members.setState(s, "")
+	return r.members.publish(ctx)
 }
 
 // startServices starts services, waits until they have received what others
 // retain, and offers them to others.
-func (n *Node) startServices(ctx context.Context, c *members.Current, specs []weft.Spec) error {
-	if err := n.setup.Settings.Check(n.config.Specs); err != nil {
+func (r *reconciler) startServices(ctx context.Context, c *members.Current, specs []weft.Spec) error {
+	if err := r.setup.Settings.Check(r.config.Specs); err != nil {
 		return err
 	}
-	g, err := n.worker.Build(specs, n.setup)
+	g, err := r.worker.Build(specs, r.setup)
 	if err != nil {
 		return err
 	}
-	mine, _ := c.InstanceOf(n.config.Process)
+	mine, _ := c.InstanceOf(r.config.Process)
 	for _, s := range g.Services {
-		s.Clustered = n.config.clustered(c, mine, s.Spec.Name)
-		n.members.setState(s, members.StateStarting)
+		s.Clustered = r.config.clustered(c, mine, s.Spec.Name)
+		r.members.setState(s, members.StateStarting)
 	}
-	if err := n.members.publish(ctx); err != nil {
+	if err := r.members.publish(ctx); err != nil {
 		return err
 	}
-	if n.mustYield(ctx, c, specs) {
-		n.waiting = true
+	if r.mustYield(ctx, c, specs) {
+		r.waiting = true
 		for _, s := range g.Services {
-			n.members.setState(s, "")
+			r.members.setState(s, "")
 		}
-		return n.members.publish(ctx)
+		return r.members.publish(ctx)
 	}
-	n.worker.Enter(g)
-	n.members.mu.Lock()
-	n.rebuild() // others may want what these publish
-	n.members.mu.Unlock()
-	if ready, err := n.worker.Launch(ctx, g); !ready {
+	r.worker.Enter(g)
+	r.members.mu.Lock()
+	r.rebuild() // others may want what these publish
+	r.members.mu.Unlock()
+	if ready, err := r.worker.Launch(ctx, g); !ready {
 		if err == nil && ctx.Err() == nil {
 			err = errors.New("a service has not started") // its stop says why
 		}
 		if c.Trial && ctx.Err() == nil {
-			return n.abandon(ctx, c, g.Services, err)
+			return r.abandon(ctx, c, g.Services, err)
 		}
 		return err
 	}
-	if err := n.sync(ctx, g); err != nil {
+	if err := r.sync(ctx, g); err != nil {
 		return err
 	}
-	return n.offer(ctx, g, "services ready")
+	return r.offer(ctx, g, "services ready")
 }
 
 // sync asks other processes for the events that they retain for services.
-func (n *Node) sync(ctx context.Context, g *local.Group) error {
+func (r *reconciler) sync(ctx context.Context, g *local.Group) error {
 	for _, s := range g.Services {
-		n.members.setState(s, members.StateSyncing)
+		r.members.setState(s, members.StateSyncing)
 	}
-	return n.members.publish(ctx)
+	return r.members.publish(ctx)
 }
 
 // offer offers services to others once they have handled retained events.
-func (n *Node) offer(ctx context.Context, g *local.Group, what string) error {
+func (r *reconciler) offer(ctx context.Context, g *local.Group, what string) error {
 	var names []string
 	for _, s := range g.Services {
-		n.receivers.await(ctx, s)
+		r.receivers.await(ctx, s)
 		names = append(names, s.Spec.Name)
 	}
 	for _, s := range g.Services {
 		s.MarkSynced()
 		s.Serving.Store(true)
-		n.members.setState(s, members.StateReady)
+		r.members.setState(s, members.StateReady)
 	}
-	n.worker.Refresh()
-	n.log.Info(what, "services", names)
-	return n.members.publish(ctx)
+	r.worker.Refresh()
+	r.log.Info(what, "services", names)
+	return r.members.publish(ctx)
+}
+
+// stopService removes a service from the tables, lets it finish its work in
+// progress, and stops it.
+func (r *reconciler) stopService(ctx context.Context, s *local.Service) error {
+	s.Serving.Store(false)
+	r.worker.Refresh() // packets go elsewhere, or wait
+	// Packets in flight may be with a stage that calls a service here: it still
+	// answers.
+	for end := time.Now().Add(drainWait); s.Working() && time.Now().Before(end) && ctx.Err() == nil; {
+		time.Sleep(time.Millisecond)
+	}
+	r.worker.Remove(s)
+	r.senders.flush(ctx)
+	err := s.Stop()
+	t := r.worker.Running()
+	for _, p := range s.Spec.Publishes { // what it published since its removal
+		t.Subjects[p.SubjectName()].Forget()
+	}
+	return err
 }

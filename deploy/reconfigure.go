@@ -13,7 +13,7 @@ import (
 
 // reconfigure applies the current plan's settings to a running service; it
 // returns false if the service must restart.
-func (n *Node) reconfigure(ctx context.Context, s *local.Service, settings *config.Settings, current *members.Current) bool {
+func (r *reconciler) reconfigure(ctx context.Context, s *local.Service, settings *config.Settings, current *members.Current) bool {
 	next, err := settings.Configure(s.Spec)
 	if err != nil {
 		return false
@@ -23,7 +23,7 @@ func (n *Node) reconfigure(ctx context.Context, s *local.Service, settings *conf
 		s.Adopt(old, current.Generation)
 		return true
 	}
-	if n.refused[s.Spec.Name] == current.Generation { // it keeps what it has
+	if r.refused[s.Spec.Name] == current.Generation { // it keeps what it has
 		return true
 	}
 	changes := config.ChangesOf(old, next)
@@ -31,35 +31,35 @@ func (n *Node) reconfigure(ctx context.Context, s *local.Service, settings *conf
 		return false
 	}
 	if err := s.TakeOver(ctx, next); err != nil {
-		n.refuse(current, s.Spec.Name, err)
+		r.refuse(current, s.Spec.Name, err)
 		return true
 	}
 	s.Adopt(next, current.Generation)
-	n.log.Info("service has taken over its configuration", "service", s.Spec.Name, "changed", config.KeysOf(changes))
+	r.log.Info("service has taken over its configuration", "service", s.Spec.Name, "changed", config.KeysOf(changes))
 	return true
 }
 
 // refuse records that a service cannot use its configuration in the current
 // plan, and notifies the others.
-func (n *Node) refuse(current *members.Current, name string, err error) {
-	n.log.Error("service cannot do with its configuration", "service", name, "generation", current.Generation, "error", err)
-	if n.refused == nil {
-		n.refused = map[string]uint64{}
+func (r *reconciler) refuse(current *members.Current, name string, err error) {
+	r.log.Error("service cannot do with its configuration", "service", name, "generation", current.Generation, "error", err)
+	if r.refused == nil {
+		r.refused = map[string]uint64{}
 	}
-	n.refused[name] = current.Generation
-	n.members.mu.Lock()
-	n.members.entry.Failed = &members.ConfigFailure{Generation: current.Generation, Service: name, Error: err.Error()}
-	n.members.entry.Generation = 0 // so that the entry is published with what follows
-	n.members.mu.Unlock()
+	r.refused[name] = current.Generation
+	r.members.mu.Lock()
+	r.members.entry.Failed = &members.ConfigFailure{Generation: current.Generation, Service: name, Error: err.Error()}
+	r.members.entry.Generation = 0 // so that the entry is published with what follows
+	r.members.mu.Unlock()
 }
 
 // abandon stops services that did not start with a configuration on trial.
 // Those that failed stay stopped until there is another plan.
-func (n *Node) abandon(ctx context.Context, current *members.Current, services []*local.Service, cause error) error {
+func (r *reconciler) abandon(ctx context.Context, current *members.Current, services []*local.Service, cause error) error {
 	blamed := false
 	for _, s := range slices.Backward(services) {
-		n.members.setState(s, "")
-		n.worker.Remove(s)
+		r.members.setState(s, "")
+		r.worker.Remove(s)
 		ended := s.Stopping()
 		err := s.Stop()
 		select {
@@ -72,28 +72,28 @@ func (n *Node) abandon(ctx context.Context, current *members.Current, services [
 			if err == nil {
 				err = cause
 			}
-			n.refuse(current, s.Spec.Name, err)
+			r.refuse(current, s.Spec.Name, err)
 		}
 	}
 	for _, s := range services {
 		if !blamed {
-			n.refuse(current, s.Spec.Name, cause)
+			r.refuse(current, s.Spec.Name, cause)
 		}
 	}
-	return n.members.publish(ctx)
+	return r.members.publish(ctx)
 }
 
 // ended handles a service that ended by itself; an error ends the process.
-func (n *Node) ended(ctx context.Context, s *local.Service) error {
-	current := n.members.plan()
-	if n.worker.Running().Service(s.Spec.Name) != s {
+func (r *reconciler) ended(ctx context.Context, s *local.Service) error {
+	current := r.members.plan()
+	if r.worker.Running().Service(s.Spec.Name) != s {
 		return nil // it has been removed
 	}
 	cause := s.EndedEarly()
 	if current != nil && current.Trial && s.Generation() == current.Generation {
 		s.Serving.Store(false)
-		n.worker.Refresh()
-		return n.abandon(ctx, current, []*local.Service{s}, cause)
+		r.worker.Refresh()
+		return r.abandon(ctx, current, []*local.Service{s}, cause)
 	}
 	if cause == nil {
 		cause = fmt.Errorf("a service has ended") // its stop says why

@@ -24,30 +24,30 @@ func standsBy(c *members.Current, mine plan.Instance, spec *weft.Spec) bool {
 }
 
 // runStandby starts services as standbys. It does not wait until they become active.
-func (n *Node) runStandby(ctx context.Context, specs []weft.Spec) error {
-	if err := n.setup.Settings.Check(n.config.Specs); err != nil {
+func (r *reconciler) runStandby(ctx context.Context, specs []weft.Spec) error {
+	if err := r.setup.Settings.Check(r.config.Specs); err != nil {
 		return err
 	}
-	g, err := n.worker.Build(specs, n.setup)
+	g, err := r.worker.Build(specs, r.setup)
 	if err != nil {
 		return err
 	}
 	for _, s := range g.Services {
 		s.Standby.Store(true)
-		n.members.setState(s, members.StateStandby)
+		r.members.setState(s, members.StateStandby)
 	}
-	if err := n.members.publish(ctx); err != nil {
+	if err := r.members.publish(ctx); err != nil {
 		return err
 	}
-	n.worker.Enter(g)
-	n.worker.RunStandby(ctx, g, n.changed.Notify)
+	r.worker.Enter(g)
+	r.worker.RunStandby(ctx, g, r.changed.Notify)
 	return nil
 }
 
 // listActivatable returns the groups of standby services that may become active now.
-func (n *Node) listActivatable() (list []*local.Group) {
+func (r *reconciler) listActivatable() (list []*local.Group) {
 	seen := map[*local.Group]bool{}
-	for _, s := range n.worker.Running().Services {
+	for _, s := range r.worker.Running().Services {
 		if s.Standby.Load() && s.Group.MayActivate.Load() && !seen[s.Group] {
 			seen[s.Group] = true
 			list = append(list, s.Group)
@@ -58,21 +58,21 @@ func (n *Node) listActivatable() (list []*local.Group) {
 
 // activate activates standby services: they begin a new run, which replaces all
 // earlier ones.
-func (n *Node) activate(ctx context.Context, g *local.Group) error {
-	epoch := n.members.nextEpoch()
+func (r *reconciler) activate(ctx context.Context, g *local.Group) error {
+	epoch := r.members.nextEpoch()
 	for _, s := range g.Services {
 		s.Epoch.Store(epoch)
 		s.Standby.Store(false)
-		n.worker.Began(s)
+		r.worker.Began(s)
 	}
-	n.members.mu.Lock()
-	n.rebuild() // others may want what these publish
-	n.members.mu.Unlock()
+	r.members.mu.Lock()
+	r.rebuild() // others may want what these publish
+	r.members.mu.Unlock()
 	if slices.ContainsFunc(g.Services, func(s *local.Service) bool { return len(s.Spec.Wants()) > 0 }) {
-		if err := n.sync(ctx, g); err != nil {
+		if err := r.sync(ctx, g); err != nil {
 			return err
 		}
 	}
 	g.Begin()
-	return n.offer(ctx, g, "services ready, having stood by")
+	return r.offer(ctx, g, "services ready, having stood by")
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -25,6 +27,19 @@ const (
 	trialPoll  = 20 * time.Millisecond
 )
 
+// configurations brings configurations into force, each on trial first, and keeps their
+// history.
+type configurations struct {
+	config  *NodeConfig
+	members *membership
+	log     *slog.Logger
+	store   *config.Store // the history
+	metrics *configMetrics
+	trials  sync.WaitGroup  // those that go on
+	resumed chan struct{}   // closed when a trial left by an earlier run is resolved
+	life    context.Context // lasts until the services have stopped; nil before Run; guarded by the lock of members
+}
+
 // candidate is a configuration to apply.
 type candidate struct {
 	doc     *plan.Document
@@ -36,8 +51,8 @@ type candidate struct {
 }
 
 // GetConfig returns the configuration in force, or one of the history.
-func (n *Node) GetConfig(ctx context.Context, req *api.GetConfigRequest) (*api.Configuration, error) {
-	now, _, err := n.configs.InForce(ctx)
+func (cs *configurations) GetConfig(ctx context.Context, req *api.GetConfigRequest) (*api.Configuration, error) {
+	now, _, err := cs.store.InForce(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +60,7 @@ func (n *Node) GetConfig(ctx context.Context, req *api.GetConfigRequest) (*api.C
 	if number == 0 {
 		number = now.Good
 	}
-	r, err := n.configs.Get(ctx, number)
+	r, err := cs.store.Get(ctx, number)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +68,7 @@ func (n *Node) GetConfig(ctx context.Context, req *api.GetConfigRequest) (*api.C
 		return nil, api.Errorf(codes.NotFound, "configuration %d is not in the history; weft config history lists those that are", req.Number)
 	}
 	if r == nil || req.Number == 0 { // whatever is recorded, this is what is in force
-		current, _, err := n.members.directory.Current(ctx)
+		current, _, err := cs.members.directory.Current(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +76,7 @@ func (n *Node) GetConfig(ctx context.Context, req *api.GetConfigRequest) (*api.C
 			return nil, api.Errorf(codes.Unavailable, "there is no plan in force yet; try again")
 		}
 		if now.Trial != 0 && req.Number == 0 {
-			if trial, err := n.configs.Get(ctx, now.Trial); err == nil && trial != nil && trial.Hash == plan.Hash(current.InForce().Config) {
+			if trial, err := cs.store.Get(ctx, now.Trial); err == nil && trial != nil && trial.Hash == plan.Hash(current.InForce().Config) {
 				r = trial
 			}
 		}
@@ -75,19 +90,19 @@ func (n *Node) GetConfig(ctx context.Context, req *api.GetConfigRequest) (*api.C
 	}
 	m := r.Message(now)
 	m.Text, err = config.ShownText(r.Text)
-	for _, o := range n.config.Settings {
+	for _, o := range cs.config.Settings {
 		m.Overrides = append(m.Overrides, o.Shown())
 	}
 	return m, err
 }
 
 // ListConfigs returns the configurations in the history.
-func (n *Node) ListConfigs(ctx context.Context, _ *api.ListConfigsRequest) (*api.ListConfigsResponse, error) {
-	now, _, err := n.configs.InForce(ctx)
+func (cs *configurations) ListConfigs(ctx context.Context, _ *api.ListConfigsRequest) (*api.ListConfigsResponse, error) {
+	now, _, err := cs.store.InForce(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list, err := n.configs.List(ctx)
+	list, err := cs.store.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -99,12 +114,12 @@ func (n *Node) ListConfigs(ctx context.Context, _ *api.ListConfigsRequest) (*api
 }
 
 // RollbackConfig applies a configuration from the history again.
-func (n *Node) RollbackConfig(ctx context.Context, req *api.RollbackConfigRequest) (*api.ApplyConfigResponse, error) {
-	now, _, err := n.configs.InForce(ctx)
+func (cs *configurations) RollbackConfig(ctx context.Context, req *api.RollbackConfigRequest) (*api.ApplyConfigResponse, error) {
+	now, _, err := cs.store.InForce(ctx)
 	if err != nil {
 		return nil, err
 	}
-	list, err := n.configs.List(ctx)
+	list, err := cs.store.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -121,30 +136,30 @@ func (n *Node) RollbackConfig(ctx context.Context, req *api.RollbackConfigReques
 		return nil, api.Errorf(codes.FailedPrecondition, "there is no good configuration before the one in force; weft config history lists all")
 	}
 	r := list[i]
-	return n.apply(ctx, r.Text, fmt.Sprintf("roll-back to %d", r.Number), 0, req.DryRun, req.LimitMs)
+	return cs.apply(ctx, r.Text, fmt.Sprintf("roll-back to %d", r.Number), 0, req.DryRun, req.LimitMs)
 }
 
 // ApplyConfig applies a configuration as a difference, or returns what that
 // would change.
-func (n *Node) ApplyConfig(ctx context.Context, req *api.ApplyConfigRequest) (*api.ApplyConfigResponse, error) {
+func (cs *configurations) ApplyConfig(ctx context.Context, req *api.ApplyConfigRequest) (*api.ApplyConfigResponse, error) {
 	source := req.Source
 	if source == "" {
 		source = "the northbound"
 	}
-	return n.apply(ctx, req.Text, config.Shorten(strings.Join(strings.Fields(source), " ")), req.MadeFrom, req.DryRun, req.LimitMs)
+	return cs.apply(ctx, req.Text, config.Shorten(strings.Join(strings.Fields(source), " ")), req.MadeFrom, req.DryRun, req.LimitMs)
 }
 
-func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, dry bool, limitMs uint32) (*api.ApplyConfigResponse, error) {
+func (cs *configurations) apply(ctx context.Context, text, source string, madeFrom uint64, dry bool, limitMs uint32) (*api.ApplyConfigResponse, error) {
 	limit := trialLimit
 	if limitMs > 0 {
 		limit = min(time.Duration(limitMs)*time.Millisecond, trialMost)
 	}
-	c, err := n.checkConfig(ctx, text)
+	c, err := cs.checkConfig(ctx, text)
 	if err != nil {
-		n.configMetrics.failures.Add(1)
+		cs.metrics.failures.Add(1)
 		return nil, err
 	}
-	now, _, err := n.configs.InForce(ctx)
+	now, _, err := cs.store.InForce(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +168,7 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 	}
 	resp := &api.ApplyConfigResponse{
 		Changes: c.changes, Hash: plan.Hash(c.doc.Sections), Number: now.Good, State: "in-force",
-		Notes: config.Notes(c.doc, c.plan, c.changes, n.config.Specs, n.config.Settings),
+		Notes: config.Notes(c.doc, c.plan, c.changes, cs.config.Specs, cs.config.Settings),
 	}
 	same := plan.Hash(c.old.InForce().Config) == resp.Hash
 	switch {
@@ -167,18 +182,18 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 		return resp, nil
 	}
 	select { // else resume would take our trial for one that an earlier run left
-	case <-n.resumed:
+	case <-cs.resumed:
 	case <-ctx.Done():
-		return nil, api.Errorf(codes.Unavailable, "process %s is still starting: %w", n.config.Process, ctx.Err())
+		return nil, api.Errorf(codes.Unavailable, "process %s is still starting: %w", cs.config.Process, ctx.Err())
 	}
-	trial, done, err := n.try(ctx, c, source, now, limit)
+	trial, done, err := cs.try(ctx, c, source, now, limit)
 	if err != nil {
-		n.configMetrics.failures.Add(1)
+		cs.metrics.failures.Add(1)
 		return nil, err
 	}
 	resp.Number = trial.Number
 	for _, ch := range c.changes {
-		if s := n.config.spec(ch.Section); s != nil && s.Listens && !s.Pipeline && ch.Effect == config.EffectRestart {
+		if s := cs.config.spec(ch.Section); s != nil && s.Listens && !s.Pipeline && ch.Effect == config.EffectRestart {
 			resp.State = "applying" // the connection of the caller breaks
 			return resp, nil
 		}
@@ -196,7 +211,7 @@ func (n *Node) apply(ctx context.Context, text, source string, madeFrom uint64, 
 }
 
 // checkConfig checks a configuration against the plan in force.
-func (n *Node) checkConfig(ctx context.Context, text string) (*candidate, error) {
+func (cs *configurations) checkConfig(ctx context.Context, text string) (*candidate, error) {
 	doc, err := plan.ParseConfig("configuration", []byte(text))
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
@@ -204,7 +219,7 @@ func (n *Node) checkConfig(ctx context.Context, text string) (*candidate, error)
 	if masked := plan.Masked(doc.Sections); len(masked) > 0 {
 		return nil, api.Errorf(codes.InvalidArgument, "%s: %s stands for a secret that was not shown; write the secret itself, or name a file that holds it", strings.Join(masked, ", "), plan.Secret)
 	}
-	old, rev, err := n.members.directory.Current(ctx)
+	old, rev, err := cs.members.directory.Current(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -212,38 +227,38 @@ func (n *Node) checkConfig(ctx context.Context, text string) (*candidate, error)
 		return nil, api.Errorf(codes.Unavailable, "there is no plan in force yet; try again")
 	}
 	var running []weft.Spec
-	for _, s := range n.config.Specs {
+	for _, s := range cs.config.Specs {
 		if old.InForce().Has(s.Name) {
 			running = append(running, s)
 		}
 	}
 	c := &candidate{doc: doc, text: text, old: old, rev: rev, plan: old.InForce().WithConfig(doc.Sections)}
-	err = errors.Join(config.StartKeys(doc, old.InForce(), n.config.Alone), config.CheckDocument("configuration", doc, running, n.config.Settings...))
+	err = errors.Join(config.StartKeys(doc, old.InForce(), cs.config.Alone), config.CheckDocument("configuration", doc, running, cs.config.Settings...))
 	if err == nil {
-		err = config.CheckPlan(c.plan, n.config.Specs, n.config.Settings...)
+		err = config.CheckPlan(c.plan, cs.config.Specs, cs.config.Settings...)
 	}
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	if err := config.StartOnly(old.InForce(), c.plan, running, n.config.Settings...); err != nil {
+	if err := config.StartOnly(old.InForce(), c.plan, running, cs.config.Settings...); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	if c.changes, err = config.Difference(old.InForce(), c.plan, running, n.config.Settings...); err != nil {
+	if c.changes, err = config.Difference(old.InForce(), c.plan, running, cs.config.Settings...); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
 	return c, nil
 }
 
 // try applies a configuration on trial, and sends the result to done.
-func (n *Node) try(ctx context.Context, c *candidate, source string, now config.Now, limit time.Duration) (*config.Record, <-chan error, error) {
+func (cs *configurations) try(ctx context.Context, c *candidate, source string, now config.Now, limit time.Duration) (*config.Record, <-chan error, error) {
 	chosen := &config.Chosen{Sections: c.old.InForce().Config, Source: "what the controller was started with", Base: plan.Hash(c.old.InForce().Config)}
-	former, err := chosen.Record(n.members.now())
+	former, err := chosen.Record(cs.members.now())
 	if err != nil {
 		return nil, nil, err
 	}
 	base := former.Base
 	if now.Good != 0 {
-		last, err := n.configs.Get(ctx, now.Good)
+		last, err := cs.store.Get(ctx, now.Good)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -251,27 +266,27 @@ func (n *Node) try(ctx context.Context, c *candidate, source string, now config.
 			base = last.Base
 		}
 	}
-	r := &config.Record{Text: c.text, Hash: plan.Hash(c.doc.Sections), Base: base, Source: source, Applied: n.members.now(), Process: n.config.Process}
-	next, err := members.Succeed(c.old, c.plan, n.config.Specs)
+	r := &config.Record{Text: c.text, Hash: plan.Hash(c.doc.Sections), Base: base, Source: source, Applied: cs.members.now(), Process: cs.config.Process}
+	next, err := members.Succeed(c.old, c.plan, cs.config.Specs)
 	if err != nil {
 		return nil, nil, err
 	}
 	next.Trial = true
-	n.members.mu.Lock()
-	life := n.life
-	n.members.mu.Unlock()
+	cs.members.mu.Lock()
+	life := cs.life
+	cs.members.mu.Unlock()
 	if life == nil {
 		return nil, nil, api.Errorf(codes.Unavailable, "this process is being started; try again")
 	}
-	if err := n.configs.Begin(ctx, r, former); err != nil {
+	if err := cs.store.Begin(ctx, r, former); err != nil {
 		return nil, nil, err
 	}
-	if err := n.members.directory.Put(ctx, next, c.rev); err != nil {
+	if err := cs.members.directory.Put(ctx, next, c.rev); err != nil {
 		err = api.Errorf(codes.Aborted, "%w", err)
-		return nil, nil, errors.Join(err, n.configs.End(context.WithoutCancel(ctx), r, config.Failed, err.Error()))
+		return nil, nil, errors.Join(err, cs.store.End(context.WithoutCancel(ctx), r, config.Failed, err.Error()))
 	}
-	n.log.Info("configuration is applied", "number", r.Number, "hash", r.Hash, "source", source, "changes", len(c.changes))
+	cs.log.Info("configuration is applied", "number", r.Number, "hash", r.Hash, "source", source, "changes", len(c.changes))
 	done := make(chan error, 1)
-	n.trials.Go(func() { done <- n.finishTrial(life, r, c, next, limit) })
+	cs.trials.Go(func() { done <- cs.finishTrial(life, r, c, next, limit) })
 	return r, done, nil
 }

@@ -6,13 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/plan"
 )
 
 // configMetrics exports metrics of the configuration in force in this process
 // (prometheus.Collector).
 type configMetrics struct {
-	node          *Node
+	members       *membership
 	applied, info *prometheus.Desc
 	failures      weft.Counter
 
@@ -22,15 +23,15 @@ type configMetrics struct {
 	since      float64 // when it came into force, seconds since 1970
 }
 
-func newConfigMetrics(n *Node) *configMetrics {
+func newConfigMetrics(m *membership, w *local.Worker) *configMetrics {
 	f := &configMetrics{
-		node:    n,
+		members: m,
 		applied: prometheus.NewDesc("weft_config_applied_timestamp_seconds", "When the configuration in force came into force in this process, seconds since 1970.", nil, nil),
 		info:    prometheus.NewDesc("weft_config_info", "Always 1; its label hash is that of the configuration in force.", []string{"hash"}, nil),
 	}
-	own := n.worker.Metrics("config")
+	own := w.Metrics("config")
 	f.failures = own.Counter("failures_total", "Configurations that were refused, or put back because services did not come up with them.")
-	n.worker.Collect(f)
+	w.Collect(f)
 	return f
 }
 
@@ -53,15 +54,15 @@ func (f *configMetrics) Collect(ch chan<- prometheus.Metric) {
 // read returns the hash of the configuration in force and when it came into
 // force; the hash is empty if there is none yet.
 func (f *configMetrics) read() (hash string, since float64) {
-	f.node.members.mu.Lock()
-	current, came := f.node.members.current, f.node.members.since
-	f.node.members.mu.Unlock()
+	f.members.mu.Lock()
+	current, came := f.members.current, f.members.since
+	f.members.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if current != nil && current.Generation != f.generation {
 		f.generation = current.Generation
 		if hash := plan.Hash(current.InForce().Config); hash != f.hash {
-			f.hash, f.since = hash, float64(came.Add(f.node.members.ahead).UnixMilli())/1000
+			f.hash, f.since = hash, float64(came.Add(f.members.ahead).UnixMilli())/1000
 		}
 	}
 	return f.hash, f.since

@@ -14,38 +14,38 @@ import (
 
 // finishTrial waits until all processes have applied a configuration on trial, and
 // keeps it. If they fail, it restores the former configuration and records why.
-func (n *Node) finishTrial(ctx context.Context, r *config.Record, c *candidate, next *members.Current, limit time.Duration) error {
-	err := n.awaitApplied(ctx, next, limit)
+func (cs *configurations) finishTrial(ctx context.Context, r *config.Record, c *candidate, next *members.Current, limit time.Duration) error {
+	err := cs.awaitApplied(ctx, next, limit)
 	if ctx.Err() != nil {
 		return fmt.Errorf("configuration %d: the process has ended before it was known to be good", r.Number)
 	}
 	if err == nil {
-		if err = n.keep(ctx, next); err == nil {
-			if err = n.configs.End(ctx, r, config.Good, ""); err == nil {
-				n.log.Info("configuration is in force", "number", r.Number, "hash", r.Hash)
+		if err = cs.keep(ctx, next); err == nil {
+			if err = cs.store.End(ctx, r, config.Good, ""); err == nil {
+				cs.log.Info("configuration is in force", "number", r.Number, "hash", r.Hash)
 				return nil
 			}
 		}
 	}
-	n.configMetrics.failures.Add(1)
+	cs.metrics.failures.Add(1)
 	back := "the former one is back in force"
-	if putBack := n.restorePlan(ctx, next, c.old); putBack != nil {
+	if putBack := cs.restorePlan(ctx, next, c.old); putBack != nil {
 		back = "the former one could not be put back: " + putBack.Error()
 	}
-	if end := n.configs.End(ctx, r, config.Failed, err.Error()); end != nil {
-		n.log.Warn("what has become of a configuration is not written down", "number", r.Number, "error", end)
+	if end := cs.store.End(ctx, r, config.Failed, err.Error()); end != nil {
+		cs.log.Warn("what has become of a configuration is not written down", "number", r.Number, "error", end)
 	}
-	n.log.Error("configuration has failed; "+back, "number", r.Number, "error", err)
+	cs.log.Error("configuration has failed; "+back, "number", r.Number, "error", err)
 	return fmt.Errorf("configuration %d has failed: %w; %s", r.Number, err, back)
 }
 
 // awaitApplied waits until all processes have applied a plan, and then for
 // trialQuiet.
-func (n *Node) awaitApplied(ctx context.Context, next *members.Current, limit time.Duration) error {
+func (cs *configurations) awaitApplied(ctx context.Context, next *members.Current, limit time.Duration) error {
 	end := time.Now().Add(limit)
 	var since time.Time // when all had applied it
 	for {
-		late, err := n.listUnapplied(next)
+		late, err := cs.listUnapplied(next)
 		switch {
 		case err != nil:
 			return err
@@ -67,15 +67,15 @@ func (n *Node) awaitApplied(ctx context.Context, next *members.Current, limit ti
 
 // listUnapplied returns the processes that have not applied a plan yet, or an error
 // if one of them cannot apply it or another plan has come into force.
-func (n *Node) listUnapplied(next *members.Current) (late []string, err error) {
-	n.members.mu.Lock()
-	defer n.members.mu.Unlock()
-	if n.members.current != nil && n.members.current.Generation > next.Generation {
+func (cs *configurations) listUnapplied(next *members.Current) (late []string, err error) {
+	cs.members.mu.Lock()
+	defer cs.members.mu.Unlock()
+	if cs.members.current != nil && cs.members.current.Generation > next.Generation {
 		return nil, fmt.Errorf("another plan has been applied meanwhile")
 	}
 	for _, i := range next.InForce().Instances() {
 		process := next.ProcessOf(i.Name)
-		e := n.members.entries[process]
+		e := cs.members.entries[process]
 		if e == nil {
 			late = append(late, process+" (down)")
 			continue
@@ -101,8 +101,8 @@ func (n *Node) listUnapplied(next *members.Current) (late []string, err error) {
 }
 
 // keep ends the trial of a plan.
-func (n *Node) keep(ctx context.Context, next *members.Current) error {
-	now, revision, err := n.members.directory.Current(ctx)
+func (cs *configurations) keep(ctx context.Context, next *members.Current) error {
+	now, revision, err := cs.members.directory.Current(ctx)
 	if err != nil {
 		return err
 	}
@@ -110,40 +110,41 @@ func (n *Node) keep(ctx context.Context, next *members.Current) error {
 		return fmt.Errorf("another plan has been applied meanwhile")
 	}
 	now.Trial = false
-	return n.members.directory.Put(ctx, now, revision)
+	return cs.members.directory.Put(ctx, now, revision)
 }
 
 // restorePlan restores the plan that was in force before the one on trial, unless
 // another plan is in force by now.
-func (n *Node) restorePlan(ctx context.Context, trial, former *members.Current) error {
-	now, revision, err := n.members.directory.Current(ctx)
+func (cs *configurations) restorePlan(ctx context.Context, trial, former *members.Current) error {
+	now, revision, err := cs.members.directory.Current(ctx)
 	if err != nil || now == nil || now.Generation != trial.Generation {
 		return err
 	}
-	back, err := members.Succeed(now, former.InForce(), n.config.Specs)
+	back, err := members.Succeed(now, former.InForce(), cs.config.Specs)
 	if err != nil {
 		return err
 	}
-	if err := n.members.directory.Put(ctx, back, revision); err != nil {
+	if err := cs.members.directory.Put(ctx, back, revision); err != nil {
 		return err
 	}
-	return n.awaitApplied(ctx, back, trialLimit)
+	return cs.awaitApplied(ctx, back, trialLimit)
 }
 
 // resume restores the last good configuration if an earlier run of this process
 // left one on trial.
-func (n *Node) resume(ctx context.Context) {
-	now, _, err := n.configs.InForce(ctx)
+func (cs *configurations) resume(ctx context.Context) {
+	defer close(cs.resumed)
+	now, _, err := cs.store.InForce(ctx)
 	if err != nil || now.Trial == 0 {
 		return
 	}
-	r, err := n.configs.Get(ctx, now.Trial)
-	if err != nil || r == nil || r.Process != n.config.Process {
+	r, err := cs.store.Get(ctx, now.Trial)
+	if err != nil || r == nil || r.Process != cs.config.Process {
 		return
 	}
 	const why = "the process that applied it has ended before it was known to be good"
 	err = func() error {
-		good, err := n.configs.Get(ctx, now.Good)
+		good, err := cs.store.Get(ctx, now.Good)
 		if err != nil || good == nil {
 			return fmt.Errorf("the last good configuration, number %d, cannot be read: %w", now.Good, err)
 		}
@@ -151,23 +152,23 @@ func (n *Node) resume(ctx context.Context) {
 		if err != nil {
 			return err
 		}
-		current, revision, err := n.members.directory.Current(ctx)
+		current, revision, err := cs.members.directory.Current(ctx)
 		if err != nil || current == nil || !current.Trial {
 			return err
 		}
-		back, err := members.Succeed(current, current.InForce().WithConfig(sections), n.config.Specs)
+		back, err := members.Succeed(current, current.InForce().WithConfig(sections), cs.config.Specs)
 		if err != nil {
 			return err
 		}
-		return n.members.directory.Put(ctx, back, revision)
+		return cs.members.directory.Put(ctx, back, revision)
 	}()
 	if err == nil {
-		err = n.configs.End(ctx, r, config.Dropped, why)
+		err = cs.store.End(ctx, r, config.Dropped, why)
 	}
-	n.configMetrics.failures.Add(1)
+	cs.metrics.failures.Add(1)
 	if err != nil {
-		n.log.Error("a configuration that was on trial could not be put back", "number", r.Number, "error", err)
+		cs.log.Error("a configuration that was on trial could not be put back", "number", r.Number, "error", err)
 		return
 	}
-	n.log.Warn("a configuration is dropped, and the last good one put back: "+why, "dropped", r.Number, "in force", now.Good)
+	cs.log.Warn("a configuration is dropped, and the last good one put back: "+why, "dropped", r.Number, "in force", now.Good)
 }

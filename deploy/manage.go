@@ -181,7 +181,7 @@ func (n *Node) applyPlan(ctx context.Context, req *api.ApplyPlanRequest, source,
 	if err := config.CheckPlan(p, n.config.Specs, n.config.Settings...); err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	chosen, err := n.configs.Choose(ctx, config.GivenBy(p))
+	chosen, err := n.configurations.store.Choose(ctx, config.GivenBy(p))
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (n *Node) applyPlan(ctx context.Context, req *api.ApplyPlanRequest, source,
 		}
 	}
 	n.log.Info("plan is applied", "plan", p.Name, "generation", next.Generation, "configuration", chosen.Why)
-	if err := n.configs.Start(ctx, chosen, n.members.now()); err != nil {
+	if err := n.configurations.store.Start(ctx, chosen, n.members.now()); err != nil {
 		n.log.Warn("the configuration of the plan is not in the history", "error", err)
 	}
 	resp.Generation = next.Generation

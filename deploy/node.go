@@ -25,27 +25,22 @@ const leaveTime = 5 * time.Second
 // Node is a process that takes part in a plan: it runs the services that the
 // plan in force assigns to it, and reaches all others wherever they run.
 type Node struct {
-	config        NodeConfig
-	members       membership
-	worker        *local.Worker
-	configs       *config.Store
-	history       *members.History
-	configMetrics *configMetrics
-	trials        sync.WaitGroup // of configurations
-	log           *slog.Logger
-	packets       *packets.Lanes
-	storeAdmin    *StoreAdmin // nil: the store has none
-	reconciler    reconciler
-	receivers     receivers
-	senders       senders
-	facts         facts
-	scaling       scaling
-	apps          attached
-	watchers      watchers
+	config     NodeConfig
+	members    membership
+	worker     *local.Worker
+	history    *members.History
+	log        *slog.Logger
+	packets    *packets.Lanes
+	storeAdmin *StoreAdmin // nil: the store has none
+	reconciler reconciler
+	receivers  receivers
+	senders    senders
+	facts      facts
+	scaling    scaling
+	apps       attached
+	watchers   watchers
 
-	resumed chan struct{} // closed when a trial left by an earlier run is resolved
-
-	life context.Context // lasts until the services have stopped; nil before Run; guarded by the lock of members
+	configurations // answers the gateway about them
 }
 
 // Join makes a Node. Run then runs it.
@@ -83,10 +78,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 			self = max(self, e.Incarnation+1)
 		}
 	}
-	n := &Node{
-		config: c, configs: configs, history: history, log: c.Log,
-		resumed: make(chan struct{}),
-	}
+	n := &Node{config: c, history: history, log: c.Log}
 	m := &n.members
 	m.directory, m.log, m.self, m.handle = d, c.Log, self, n.handleEntry
 	m.entries, m.peers = map[string]*members.Entry{}, map[string]*members.Peer{}
@@ -106,9 +98,11 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 		n.storeAdmin = &StoreAdmin{store: kept}
 		n.worker.Metrics("deploy").Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
 	}
-	n.configMetrics = newConfigMetrics(n)
-	n.facts.members, n.facts.worker, n.facts.specs, n.facts.withdrawAfter = m, n.worker, c.Specs, withdrawLate
-	n.receivers.members, n.receivers.worker, n.receivers.facts, n.receivers.log = m, n.worker, &n.facts, c.Log
+	n.configurations = configurations{
+		config: &n.config, members: m, log: c.Log, store: configs, metrics: newConfigMetrics(m, n.worker), resumed: make(chan struct{}),
+	}
+	n.facts = facts{members: m, worker: n.worker, specs: c.Specs, withdrawAfter: withdrawLate}
+	n.receivers = receivers{members: m, worker: n.worker, facts: &n.facts, log: c.Log}
 	n.senders = senders{members: m, worker: n.worker, log: c.Log, to: map[string]*sender{}}
 	n.reconciler = reconciler{
 		config: &n.config, members: m, worker: n.worker, receivers: &n.receivers, senders: &n.senders, apps: &n.apps,
@@ -151,10 +145,10 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // lasts until the services have stopped
 	n.members.mu.Lock()
-	n.life = life
+	n.configurations.life = life
 	n.members.mu.Unlock()
 	var work sync.WaitGroup
-	defer n.trials.Wait()
+	defer n.configurations.trials.Wait()
 	defer work.Wait()
 	defer end()
 	settled := make(chan struct{})
@@ -169,10 +163,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	work.Go(func() { n.scale(life) })
 	select {
 	case <-settled:
-		work.Go(func() {
-			defer close(n.resumed)
-			n.resume(life)
-		})
+		work.Go(func() { n.configurations.resume(life) })
 		return errors.Join(n.reconciler.run(ctx, watching), n.leave(life))
 	case err := <-watching:
 		return errors.Join(err, n.leave(life))

@@ -11,9 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/members"
-	"github.com/weft-sdn/weft/plan"
 )
 
 // ListWorkers returns the state of every process of the plan, and of every
@@ -135,97 +133,3 @@ func (n *Node) storeState(ctx context.Context) *api.StoreState {
 
 // storeWait bounds the time that storeState waits for the store.
 const storeWait = 2 * time.Second
-
-// GetPlan returns the plan in force, or one of the history.
-func (n *Node) GetPlan(ctx context.Context, req *api.GetPlanRequest) (*api.Plan, error) {
-	if req.GetGeneration() != 0 {
-		_, former, place, err := n.ofHistory(ctx, req.Generation)
-		if err != nil {
-			return nil, err
-		}
-		m := formerPlan(former, place == 0)
-		m.Text = former.Plan
-		return m, nil
-	}
-	n.members.mu.Lock()
-	defer n.members.mu.Unlock()
-	if n.members.current == nil {
-		return nil, api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
-	}
-	return &api.Plan{Text: n.members.current.Plan, Generation: n.members.current.Generation}, nil
-}
-
-// ApplyPlan brings another plan into force. It returns when the plan is
-// written; the processes then apply it, and ListWorkers shows their progress.
-func (n *Node) ApplyPlan(ctx context.Context, req *api.ApplyPlanRequest) (*api.ApplyPlanResponse, error) {
-	return n.applyPlan(ctx, req, "the northbound", "")
-}
-
-// applyPlan is ApplyPlan of a plan from somewhere, which the history keeps unless
-// that is empty, and for a reason, which the directory keeps.
-func (n *Node) applyPlan(ctx context.Context, req *api.ApplyPlanRequest, source, why string) (*api.ApplyPlanResponse, error) {
-	p, err := plan.Parse("plan", []byte(req.Text))
-	if err != nil {
-		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
-	}
-	old, revision, err := n.members.directory.Current(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if req.MadeFrom != 0 && (old == nil || req.MadeFrom != old.Generation) {
-		return nil, api.Errorf(codes.Aborted, "plan %d is not in force any more; look at the one that is with GET /v1/plan, and make yours from it", req.MadeFrom)
-	}
-	if req.MadeFrom == 0 && old != nil {
-		p = p.KeepScale(old.InForce())
-	}
-	if err := config.CheckPlan(p, n.config.Specs, n.config.Settings...); err != nil {
-		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
-	}
-	chosen, err := n.configurations.store.Choose(ctx, config.GivenBy(p))
-	if err != nil {
-		return nil, err
-	}
-	if p = chosen.In(p); chosen.Kept() {
-		if err := config.CheckPlan(p, n.config.Specs, n.config.Settings...); err != nil {
-			return nil, api.Errorf(codes.FailedPrecondition, "the configuration in force, number %d, does not fit this plan; give the plan a config of its own, or apply another configuration first: %w", chosen.Number, err)
-		}
-	}
-	resp := &api.ApplyPlanResponse{}
-	if old != nil {
-		if err := config.StartOnly(old.InForce(), p, n.config.Specs, n.config.Settings...); err != nil {
-			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
-		}
-		resp.Generation = old.Generation
-		for _, c := range plan.Diff(old.InForce(), p) {
-			resp.Changes = append(resp.Changes, c.String())
-		}
-	}
-	if old != nil && len(resp.Changes) == 0 {
-		return resp, nil
-	}
-	next, err := members.Succeed(old, p, n.config.Specs)
-	if err != nil {
-		return nil, err
-	}
-	if err := n.config.startable(old, next, n.members.links.Machine); err != nil {
-		return nil, api.Errorf(codes.FailedPrecondition, "%w", err)
-	}
-	if req.DryRun {
-		return resp, nil
-	}
-	next.Why = why
-	if err := n.members.directory.Put(ctx, next, revision); err != nil {
-		return nil, api.Errorf(codes.Aborted, "%w", err)
-	}
-	if source != "" {
-		if err := n.record(ctx, old, next, source); err != nil {
-			n.log.Warn("the plan is not in the history", "error", err)
-		}
-	}
-	n.log.Info("plan is applied", "plan", p.Name, "generation", next.Generation, "configuration", chosen.Why)
-	if err := n.configurations.store.Start(ctx, chosen, n.members.now()); err != nil {
-		n.log.Warn("the configuration of the plan is not in the history", "error", err)
-	}
-	resp.Generation = next.Generation
-	return resp, nil
-}

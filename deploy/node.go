@@ -28,7 +28,6 @@ type Node struct {
 	config     NodeConfig
 	members    membership
 	worker     *local.Worker
-	history    *members.History
 	log        *slog.Logger
 	packets    *packets.Lanes
 	storeAdmin *StoreAdmin // nil: the store has none
@@ -40,6 +39,7 @@ type Node struct {
 	apps       attached
 	watchers   watchers
 
+	plans          // answers the gateway about them
 	configurations // answers the gateway about them
 }
 
@@ -78,7 +78,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 			self = max(self, e.Incarnation+1)
 		}
 	}
-	n := &Node{config: c, history: history, log: c.Log}
+	n := &Node{config: c, log: c.Log}
 	m := &n.members
 	m.directory, m.log, m.self, m.handle = d, c.Log, self, n.handleEntry
 	m.entries, m.peers = map[string]*members.Entry{}, map[string]*members.Peer{}
@@ -98,6 +98,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 		n.storeAdmin = &StoreAdmin{store: kept}
 		n.worker.Metrics("deploy").Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
 	}
+	n.plans = plans{config: &n.config, members: m, log: c.Log, history: history, configs: configs}
 	n.configurations = configurations{
 		config: &n.config, members: m, log: c.Log, store: configs, metrics: newConfigMetrics(m, n.worker), resumed: make(chan struct{}),
 	}

@@ -192,7 +192,7 @@ func (n *Node) scaleWorker(ctx context.Context, current *members.Current, p *pla
 	}
 	text, err := current.InForce().WithReplicas(p.Name, d.To).YAML()
 	if err == nil {
-		_, err = n.applyPlan(ctx, &api.ApplyPlanRequest{Text: string(text), MadeFrom: current.Generation}, "", d.Reason)
+		_, err = n.plans.apply(ctx, &api.ApplyPlanRequest{Text: string(text), MadeFrom: current.Generation}, "", d.Reason)
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // holdMost is how long the entries of a switch are left as they are at most, while what
@@ -58,18 +59,12 @@ func (h *held) release(ready func(flow.DPID, time.Time) bool, now time.Time) (li
 	return list, len(h.all) > 0
 }
 
-// spot is where an entry is in a switch.
-type spot struct {
-	table    uint8
-	priority uint16
-	match    flow.Match
-}
-
-func spotsOf(list []*api.FlowEntry) map[spot]bool {
-	all := map[spot]bool{}
+// keysOf returns the keys of entries, as switches and services tell them.
+func keysOf(list []*api.FlowEntry) map[flow.EntryKey]bool {
+	all := map[flow.EntryKey]bool{}
 	for _, m := range list {
 		if _, e, err := m.Entry(); err == nil {
-			all[spot{e.Table, e.Priority, e.Match}] = true
+			all[e.Key()] = true
 		}
 	}
 	return all
@@ -83,10 +78,10 @@ func (b *store) flowsObserved(e *api.FlowsObserved) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.observed[sw] = spotsOf(e.Flows); len(e.Flows) == 0 {
+	if b.observed[sw] = keysOf(e.Flows); len(e.Flows) == 0 {
 		delete(b.observed, sw)
 	}
-	b.reroute()
+	object.Notify(b.ways)
 }
 
 // disown has it published that ports are of no function which an entry of a switch names as
@@ -101,7 +96,7 @@ func (b *store) disown(e *api.FlowsObserved) {
 		sw, entry, err := m.Entry()
 		if at := (flow.Location{Switch: sw, Port: entry.Match.Key.InPort}); err == nil && entry.Priority == flow.PriorityChainPort && !b.taken[at] {
 			b.said[at] = true
-			b.publish()
+			object.Notify(b.news)
 		}
 	}
 }
@@ -123,7 +118,7 @@ func (b *store) ready(sw flow.DPID, now time.Time) bool {
 	if none || !known || len(has) == 0 {
 		return none || known
 	}
-	wanted := spotsOf(b.want(info).GetFlows())
+	wanted := keysOf(b.want(info).GetFlows())
 	for p := range has {
 		if !wanted[p] {
 			return false

@@ -74,6 +74,7 @@ func (n *network) begin() {
 		n.t.Fatal(err)
 	}
 	n.b = newStore(defaults(), chains, numbers, func(what, name string, err error) { n.t.Errorf("%s %s: %v", what, name, err) })
+	n.b.find = n.path
 	n.feed = wefttest.Network(reads, n.b.networkChanged)
 	if err := errors.Join(n.b.tags.kept.Load(n.t.Context()), n.b.chains.Load(n.t.Context())); err != nil {
 		n.t.Fatal(err)
@@ -116,7 +117,7 @@ func (n *network) path(_ context.Context, q *api.FindPathRequest) (*api.FindPath
 
 // settle gives all switches their entries.
 func (n *network) settle() {
-	if err := n.b.seek(context.Background(), n.path); err != nil {
+	if err := n.b.seek(n.t.Context()); err != nil {
 		n.t.Fatal(err)
 	}
 	n.entries = map[flow.DPID][]flow.Entry{}

@@ -69,24 +69,22 @@ func run(ctx context.Context, env *weft.Env) error {
 	env.Metric.Gauge("dead_copies", "Copies of functions that are dead.", func() float64 { return float64(b.dead()) })
 	k := weft.NewBaselineFlows(env, flow.OwnerChains, b.want)
 	h := &held{all: map[flow.DPID]waiting{}}
-	ways, news := make(chan struct{}, 1), make(chan struct{}, 1)
 	b.mu.Lock()
-	b.declare, b.reroute, b.overall = k.Recompute, func() { object.Notify(ways) }, k.OverallStatus
-	b.publish = func() { object.Notify(news) }
+	b.declare, b.overall = k.Recompute, k.OverallStatus
 	b.mu.Unlock()
 	weft.OnChange(env, reads, func(c nib.Change) {
 		b.networkChanged(c)
 		for sw, e := range c.Connections() {
 			if e.Switch.Connected && !b.ready(sw, time.Now()) {
 				h.keep(sw, e, time.Now())
-				object.Notify(ways)
+				object.Notify(b.ways)
 				continue
 			}
 			h.drop(sw)
 			k.SwitchChanged(e)
 		}
 	})
-	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { object.Notify(ways) })
+	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { object.Notify(b.ways) })
 	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {
 		b.flowsObserved(e)
@@ -95,14 +93,14 @@ func run(ctx context.Context, env *weft.Env) error {
 		}
 		k.FlowsObserved(e)
 	})
-	find := func(ctx context.Context, q *api.FindPathRequest) (*api.FindPathResponse, error) {
+	b.find = func(ctx context.Context, q *api.FindPathRequest) (*api.FindPathResponse, error) {
 		return weft.Call(ctx, env, api.FindPath, q)
 	}
 	weft.Handle(env, api.SetChain, func(ctx context.Context, q *api.SetChainRequest) (*api.ServiceChain, error) {
 		if err := b.set(ctx, q.GetChain()); err != nil {
 			return nil, err
 		}
-		if err := b.seek(ctx, find); err != nil {
+		if err := b.seek(ctx); err != nil {
 			return nil, err
 		}
 		k.SettleWithin(ctx, cfg.Deadline, "chains")
@@ -129,41 +127,48 @@ func run(ctx context.Context, env *weft.Env) error {
 	defer work.Wait()
 	work.Go(func() { b.chains.Follow(ctx) })
 	work.Go(func() { b.tags.kept.Follow(ctx) })
-	work.Go(func() {
-		for {
-			for _, e := range b.news() {
-				weft.Publish(env, api.ChainPortChangedEvent, e)
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-news:
-			}
-		}
-	})
-	work.Go(func() {
-		var again <-chan time.Time
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ways:
-			case <-again:
-			}
-			again = nil
-			if err := b.seek(ctx, find); err != nil && ctx.Err() == nil {
-				env.Log.Warn("ways of chains not found; trying again", "in", retry, "error", err)
-				again = time.After(retry)
-			}
-			list, rest := h.release(b.ready, time.Now())
-			for _, e := range list {
-				k.SwitchChanged(e)
-			}
-			if rest && again == nil {
-				again = time.After(look)
-			}
-		}
-	})
+	work.Go(func() { announce(ctx, env, b) })
+	work.Go(func() { follow(ctx, env, b, h, k) })
 	k.Run(ctx)
 	return nil
+}
+
+// announce publishes which ports are those of functions, until ctx ends.
+func announce(ctx context.Context, env *weft.Env, b *store) {
+	for {
+		for _, e := range b.portsChanged() {
+			weft.Publish(env, api.ChainPortChangedEvent, e)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.news:
+		}
+	}
+}
+
+// follow finds the ways between switches anew when they may have changed, and lets switches
+// go that need not be held any longer, until ctx ends.
+func follow(ctx context.Context, env *weft.Env, b *store, h *held, k *weft.BaselineFlows) {
+	var again <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.ways:
+		case <-again:
+		}
+		again = nil
+		if err := b.seek(ctx); err != nil && ctx.Err() == nil {
+			env.Log.Warn("ways of chains not found; trying again", "in", retry, "error", err)
+			again = time.After(retry)
+		}
+		list, rest := h.release(b.ready, time.Now())
+		for _, e := range list {
+			k.SwitchChanged(e)
+		}
+		if rest && again == nil {
+			again = time.After(look)
+		}
+	}
 }

@@ -20,9 +20,10 @@ import (
 type store struct {
 	cfg     *Config
 	declare func(...flow.DPID)     // declares the entries of switches anew
-	publish func()                 // has the news published
-	reroute func()                 // has the ways between switches sought anew
 	overall func() (string, error) // how the switches stand together
+
+	news, ways chan struct{} // notified when ports of functions, or ways, may have changed
+	find       func(context.Context, *api.FindPathRequest) (*api.FindPathResponse, error)
 
 	mu       object.Guard // guards the following
 	chains   *object.Store[*chain]
@@ -35,21 +36,28 @@ type store struct {
 	whole    bool                                  // all ways have been found once
 	told     time.Time                             // when hosts, roles or links were told of last
 	settled  bool                                  // and all of them had been, once
-	observed map[flow.DPID]map[spot]bool           // what entries switches have told that they have, until a chain changes
+	observed map[flow.DPID]map[flow.EntryKey]bool  // what entries switches have told that they have, until a chain changes
 	tags     *tags
 }
 
 func newStore(cfg *Config, kept, numbers object.Bucket, bad func(what, name string, err error)) *store {
 	b := &store{
-		cfg: cfg, overall: func() (string, error) { return "in_sync", nil }, declare: func(...flow.DPID) {}, publish: func() {}, reroute: func() {},
-		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, said: map[flow.Location]bool{}, roles: map[flow.DPID]bool{}, observed: map[flow.DPID]map[spot]bool{},
+		cfg: cfg, overall: func() (string, error) { return "in_sync", nil }, declare: func(...flow.DPID) {},
+		news: make(chan struct{}, 1), ways: make(chan struct{}, 1),
+		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, said: map[flow.Location]bool{}, roles: map[flow.DPID]bool{}, observed: map[flow.DPID]map[flow.EntryKey]bool{},
 	}
 	b.tags = newTags(&b.mu, cfg, numbers, func(name string, err error) { bad("tag", name, err) })
 	b.chains = object.New(&b.mu, kept, object.Kind[*chain]{
 		What: "chain", Many: "chains", Most: func() int { return cfg.Chains }, Raise: "chain.chains",
-		Name:    func(c *chain) string { return c.said.Name },
-		Format:  object.Messages(parse, func(c *chain) *api.ServiceChain { return c.said }),
-		Changed: func(_, _ *chain) { clear(b.observed); b.take(); b.publish(); b.reroute(); b.declare() }, Bad: func(name string, err error) { bad("chain", name, err) },
+		Name:   func(c *chain) string { return c.said.Name },
+		Format: object.Messages(parse, func(c *chain) *api.ServiceChain { return c.said }),
+		Changed: func(_, _ *chain) {
+			clear(b.observed)
+			b.take()
+			object.Notify(b.news)
+			object.Notify(b.ways)
+			b.declare()
+		}, Bad: func(name string, err error) { bad("chain", name, err) },
 	})
 	return b
 }
@@ -66,8 +74,8 @@ func (b *store) take() {
 	}
 }
 
-// news returns the changes of ports of functions since its last call.
-func (b *store) news() (list []*api.ChainPortChanged) {
+// portsChanged returns the changes of ports of functions since its last call.
+func (b *store) portsChanged() (list []*api.ChainPortChanged) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for at := range b.said {
@@ -317,7 +325,7 @@ func (b *store) networkChanged(c nib.Change) {
 		}
 	}
 	if reroute {
-		b.reroute()
+		object.Notify(b.ways)
 	}
 	if all {
 		b.declare()

@@ -44,7 +44,7 @@ func (b *store) legs() (to map[flow.DPID]map[flow.DPID]bool) {
 
 // seek gives tags to what has none, and asks for the ways between switches. All are
 // shortest ones, and those to one switch a tree, so no packet comes back to a switch on its way.
-func (b *store) seek(ctx context.Context, find func(context.Context, *api.FindPathRequest) (*api.FindPathResponse, error)) error {
+func (b *store) seek(ctx context.Context) error {
 	err := b.number(ctx)
 	next := map[flow.DPID]map[flow.DPID]flow.Port{}
 	put := func(src, dst flow.DPID, out flow.Port) {
@@ -59,7 +59,7 @@ func (b *store) seek(ctx context.Context, find func(context.Context, *api.FindPa
 			if next[src][dst] != 0 {
 				continue // on the way of another
 			}
-			resp, err := find(ctx, &api.FindPathRequest{Src: src.String(), Dst: dst.String()})
+			resp, err := b.find(ctx, &api.FindPathRequest{Src: src.String(), Dst: dst.String()})
 			if err != nil || len(resp.Paths) == 0 {
 				whole = false // there is none now
 				continue

@@ -10,6 +10,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
+	"github.com/weft-sdn/weft/policy"
 )
 
 func number(n int) string { return strconv.Itoa(n) }
@@ -96,19 +97,15 @@ func (b *builder) untagged(c *chain, d direction) []flow.Match {
 	return list
 }
 
-// want returns the entries that a switch should have.
-func (b *store) want(info *api.Switch) *api.SetStandingRequest {
+// rules returns the entries that a switch should have.
+func (b *store) rules(info *api.Switch) policy.Rules {
 	sw, err := flow.ParseDPID(info.GetDpid())
-	req := &api.SetStandingRequest{}
 	if err != nil {
-		return req
+		return policy.Rules{}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range b.entries(sw, info) {
-		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
-	}
-	return req
+	return policy.Rules{Flows: b.entries(sw, info)}
 }
 
 // entries returns the entries that a switch should have. It is called with mu held.

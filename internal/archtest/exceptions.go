@@ -20,7 +20,7 @@ var crowded = map[string]int{
 	"services/flowrules.Rules":            62,
 	"services/flowrules.ledger":           74,
 	"services/forwarding.engine":          94,
-	"services/hosts.table":                47,
+	"services/hosts.table":                44,
 	"services/l2vpn.store":                116,
 	"services/ryu.server":                 65,
 	"services/scp.proxy":                  73,

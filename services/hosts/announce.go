@@ -72,7 +72,7 @@ func (t *table) publishMarked(now int64, list []*host, publish func(*api.HostCha
 		if h.hasChanged() {
 			t.pages.note(h)
 		}
-		events := t.newsOf(h)
+		events := h.news(h.message(&t.holds))
 		t.permits.update(now, h)
 		t.mu.Unlock()
 		for _, e := range events {
@@ -90,11 +90,10 @@ func (h *host) hasChanged() bool {
 	return h.published == nil || h.gone.Load() || h.published.at != now.at || h.published.held != now.held || !slices.Equal(h.published.addresses, now.addresses)
 }
 
-// newsOf returns the events that lead from the published state of a host to the
-// present one.
-func (t *table) newsOf(h *host) (events []*api.HostChanged) {
-	msg, now := t.message(h), h.state()
-	old := h.published
+// news returns the events that lead from the published state of a host, whose message
+// is given, to the present one.
+func (h *host) news(msg *api.Host) (events []*api.HostChanged) {
+	now, old := h.state(), h.published
 	add := func(change string, from *api.Location) {
 		events = append(events, &api.HostChanged{Host: msg, Change: change, From: from})
 	}
@@ -136,11 +135,11 @@ func (h *host) state() *published {
 }
 
 // message returns the API's form of a host; table.mu is held.
-func (t *table) message(h *host) *api.Host {
+func (h *host) message(s *holds) *api.Host {
 	m := &api.Host{
 		Mac: h.id.mac().String(), Vlan: uint32(h.id.vlan()), At: api.NewLocation(h.at.Load().Location),
 		FirstSeen: rfc3339(h.first), LastSeen: rfc3339(h.seen.Load()), Moves: h.moves,
-		HeldBy: t.holds.names(h.held.Load()),
+		HeldBy: s.names(h.held.Load()),
 	}
 	for _, a := range h.addresses {
 		if a.ip.Is4() {

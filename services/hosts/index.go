@@ -81,6 +81,8 @@ func (h *host) has(ip netip.Addr) *address {
 type index struct {
 	byID [shards]idShard
 	byIP [shards]ipShard
+
+	count atomic.Int64 // of hosts
 }
 
 const shards = 64
@@ -108,6 +110,9 @@ func newIndex() *index {
 	return x
 }
 
+// size returns the number of hosts.
+func (x *index) size() int { return int(x.count.Load()) }
+
 // host returns the host with an id, nil if there is none.
 func (x *index) host(i id) *host {
 	s := &x.byID[i.hash()>>58]
@@ -122,6 +127,7 @@ func (x *index) put(h *host) {
 	s.mu.Lock()
 	s.m[h.id] = h
 	s.mu.Unlock()
+	x.count.Add(1)
 }
 
 func (x *index) drop(h *host) {
@@ -129,6 +135,7 @@ func (x *index) drop(h *host) {
 	s.mu.Lock()
 	delete(s.m, h.id)
 	s.mu.Unlock()
+	x.count.Add(-1)
 	x.invalidate(h)
 }
 

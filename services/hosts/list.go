@@ -65,7 +65,7 @@ func (t *table) find(address string, vlan int32) (*api.Host, error) {
 
 // describe returns the API's form of a host, with its binding and claimant.
 func (t *table) describe(h *host) *api.Host {
-	m := t.message(h)
+	m := h.message(&t.holds)
 	if one := t.bindings.of[h.id]; one != nil {
 		m.Bound = one.kind()
 	}

@@ -171,8 +171,8 @@ func TestConcurrency(t *testing.T) {
 			}
 		}
 	})
-	if n != r.count {
-		t.Errorf("%d hosts, counted %d", n, r.count)
+	if n != r.size() {
+		t.Errorf("%d hosts, counted %d", n, r.size())
 	}
 }
 

@@ -26,7 +26,6 @@ type table struct {
 	mu          sync.Mutex // guards the following, and changes of the index
 	places      places
 	claims      claims
-	count       int
 	pages       pages
 	former      formerHolders
 	notices     notices
@@ -125,7 +124,7 @@ func (t *table) locate(s sighting, d *flow.Decision) (*host, refusal) {
 
 // learn adds a new host.
 func (t *table) learn(s sighting) (*host, refusal) {
-	if t.count >= t.cfg.Limit {
+	if t.size() >= t.cfg.Limit {
 		t.reached.Reach(s.now, "hosts.limit", t.cfg.Limit, "")
 		return nil, tableLimit
 	}
@@ -139,7 +138,6 @@ func (t *table) learn(s sighting) (*host, refusal) {
 	h.at.Store(p)
 	h.seen.Store(s.now)
 	p.hosts[h] = struct{}{}
-	t.count++
 	t.put(h)
 	t.news.add(h)
 	t.ageing.moveUp(s.now + int64(t.cfg.Age)*8/10)
@@ -274,7 +272,6 @@ func (t *table) strip(h *host, ip netip.Addr) {
 func (t *table) remove(h *host) {
 	h.gone.Store(true)
 	t.drop(h)
-	t.count--
 	for _, a := range h.addresses {
 		t.unbind(a.ip, h)
 		t.claims.end(claimKey{who: h.id, ip: a.ip}, h, nil)
@@ -284,11 +281,4 @@ func (t *table) remove(h *host) {
 	delete(h.at.Load().hosts, h)
 	t.places.scheduleRemoval(h.at.Load())
 	t.news.add(h)
-}
-
-// size returns the number of hosts.
-func (t *table) size() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.count
 }

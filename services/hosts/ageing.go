@@ -23,7 +23,7 @@ func (t *table) advance(now int64, d *flow.Decision) {
 		t.decideClaims(now, d)
 	}
 	if t.places.evicting.hasPassed(now) {
-		t.evict(now)
+		t.places.evict(now, t.claims.at, t.vacate)
 	}
 	if t.ageing.hasPassed(now) {
 		t.age(now, d)

@@ -141,7 +141,7 @@ func (b *bindings) unbind(r *api.UnbindHostRequest) (*api.UnbindHostResponse, er
 }
 
 // setPort sets how many hosts a port may have, and whether they are bound.
-func (t *table) setPort(now int64, m *api.PortSecurity) (*api.PortSecurity, error) {
+func (e *enforcement) setPort(now int64, m *api.PortSecurity) (*api.PortSecurity, error) {
 	at, err := readPort(m.GetDpid(), m.GetPort())
 	if err == nil && m.MaxHosts > 1_000_000 {
 		err = fmt.Errorf("max_hosts %d: want up to 1000000, or 0 for hosts.port_limit", m.MaxHosts)
@@ -152,22 +152,22 @@ func (t *table) setPort(now int64, m *api.PortSecurity) (*api.PortSecurity, erro
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	old, ok := t.bindings.ports[at]
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	old, ok := e.bindings.ports[at]
 	switch {
 	case old.origin == byConfig:
 		return nil, api.Errorf(codes.FailedPrecondition, "port %v: hosts.ports of the configuration has it; change it there", at)
-	case !ok && len(t.bindings.ports) >= maxPorts:
+	case !ok && len(e.bindings.ports) >= maxPorts:
 		return nil, api.Errorf(codes.ResourceExhausted, "%d ports have limits of their own already; delete some", maxPorts)
 	}
 	if m.Sticky && !old.sticky {
-		if err := t.enforcement.keepable("what a sticky port binds"); err != nil {
+		if err := e.keepable("what a sticky port binds"); err != nil {
 			return nil, err
 		}
 	}
-	t.bindings.secure(now, at, portSettings{int(m.MaxHosts), m.Sticky, byOperator})
-	return t.bindings.portMessage(at), nil
+	e.bindings.secure(now, at, portSettings{int(m.MaxHosts), m.Sticky, byOperator})
+	return e.bindings.portMessage(at), nil
 }
 
 // secure applies the settings of a port. It binds hosts known there if the

@@ -127,7 +127,7 @@ func TestStickyPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.9"))
-	if _, err := r.setPort(r.now, &api.PortSecurity{Dpid: "1", Port: 1, MaxHosts: 2, Sticky: true}); err != nil {
+	if _, err := r.enforcement.setPort(r.now, &api.PortSecurity{Dpid: "1", Port: 1, MaxHosts: 2, Sticky: true}); err != nil {
 		t.Fatal(err)
 	}
 	r.bind(mac(9), 0, []flow.Location{at(1, 1)})

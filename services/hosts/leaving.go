@@ -56,18 +56,6 @@ func (s *places) await(one *leaving) {
 	s.evicting.moveUp(s.leaving[0].due)
 }
 
-// popDue takes out the next that is to be checked, nil if none is due.
-func (s *places) popDue(now int64) *leaving {
-	if len(s.leaving) == 0 {
-		return nil
-	}
-	if due := s.leaving[0].due; due > now {
-		s.evicting.moveUp(due)
-		return nil
-	}
-	return heap.Pop(&s.leaving).(*leaving)
-}
-
 // scheduleRemoval schedules the removal of a place without hosts.
 func (s *places) scheduleRemoval(p *place) {
 	if len(p.hosts) == 0 {
@@ -76,59 +64,58 @@ func (s *places) scheduleRemoval(p *place) {
 	}
 }
 
-// removeEmpty forgets the places that have neither hosts nor claims.
-func (s *places) removeEmpty(claimed map[flow.Location]int) {
+// forgetAfter is how long a lost switch without hosts is remembered.
+const forgetAfter = int64(time.Minute)
+
+// evict calls lost for places that are lost, whose hosts are to be given up, and forgets
+// places without hosts and claims, and switches without places.
+func (s *places) evict(now int64, claimed map[flow.Location]int, lost func(*place)) {
+	for len(s.leaving) > 0 && s.leaving[0].due <= now {
+		one := heap.Pop(&s.leaving).(*leaving)
+		if one.p != nil {
+			s.evictPort(now, one.p, lost)
+		} else {
+			s.evictSwitch(now, one.sw, one.a, lost)
+		}
+	}
 	for p := range s.empty {
 		if len(p.hosts) == 0 && claimed[p.Location] == 0 && p.sw.places[p.Port] == p {
 			delete(p.sw.places, p.Port)
 		}
 	}
 	clear(s.empty)
-}
-
-// forgetAfter is how long a lost switch without hosts is remembered.
-const forgetAfter = int64(time.Minute)
-
-// evict gives up the hosts at places that are lost, and forgets places
-// without hosts and switches without places.
-func (t *table) evict(now int64) {
-	for one := t.places.popDue(now); one != nil; one = t.places.popDue(now) {
-		if one.p != nil {
-			t.evictPort(now, one.p)
-		} else {
-			t.evictSwitch(now, one.sw, one.a)
-		}
+	if len(s.leaving) > 0 {
+		s.evicting.moveUp(s.leaving[0].due)
 	}
-	t.places.removeEmpty(t.claims.at)
 }
 
 // evictPort checks a place that is due. evictSwitch handles places of a switch
 // that is away; if the switch returns with the port still down, lower schedules
 // the check anew.
-func (t *table) evictPort(now int64, p *place) {
+func (s *places) evictPort(now int64, p *place, lost func(*place)) {
 	p.leaving = false
-	if p.isLost(t.cfg, now) {
-		t.vacate(p)
-		t.places.scheduleRemoval(p)
+	if p.isLost(s.cfg, now) {
+		lost(p)
+		s.scheduleRemoval(p)
 	} else if p.down && !p.sw.isAway() {
-		t.places.awaitPort(p.since+int64(t.cfg.PortGrace), p)
+		s.awaitPort(p.since+int64(s.cfg.PortGrace), p)
 	}
 }
 
-func (t *table) evictSwitch(now int64, sw flow.DPID, a *switchState) {
+func (s *places) evictSwitch(now int64, sw flow.DPID, a *switchState, lost func(*place)) {
 	a.leaving = false
-	switch grace := int64(t.cfg.SwitchGrace); {
-	case !a.isAway() || t.places.switches[sw] != a:
+	switch grace := int64(s.cfg.SwitchGrace); {
+	case !a.isAway() || s.switches[sw] != a:
 	case now-a.since < grace:
-		t.places.awaitSwitch(a.since+grace, sw, a)
+		s.awaitSwitch(a.since+grace, sw, a)
 	case now-a.since > grace+forgetAfter && len(a.places) == 0:
-		delete(t.places.switches, sw)
-		t.places.shareCaches()
+		delete(s.switches, sw)
+		s.shareCaches()
 	default:
 		for _, p := range a.places {
-			t.vacate(p)
-			t.places.scheduleRemoval(p)
+			lost(p)
+			s.scheduleRemoval(p)
 		}
-		t.places.awaitSwitch(now+forgetAfter+1, sw, a)
+		s.awaitSwitch(now+forgetAfter+1, sw, a)
 	}
 }

@@ -63,6 +63,7 @@ func (p *place) isLost(cfg *Config, now int64) bool {
 // places holds the switches, the ports where hosts live, and which of them are soon to be
 // checked or forgotten. table.mu guards it, except cacheRoom.
 type places struct {
+	cfg       *Config      // the table's
 	cacheRoom atomic.Int64 // how many recent hosts of a switch are remembered
 	switches  map[flow.DPID]*switchState
 	links     map[flow.Location]bool            // ports that are links
@@ -72,9 +73,9 @@ type places struct {
 	evicting  deadline            // of leaving and empty
 }
 
-func newPlaces() places {
+func newPlaces(cfg *Config) places {
 	return places{
-		switches: map[flow.DPID]*switchState{}, links: map[flow.Location]bool{}, ends: map[flow.Location]map[uint16]bool{},
+		cfg: cfg, switches: map[flow.DPID]*switchState{}, links: map[flow.Location]bool{}, ends: map[flow.Location]map[uint16]bool{},
 		empty: map[*place]struct{}{}, evicting: math.MaxInt64,
 	}
 }
@@ -158,10 +159,10 @@ func (t *table) switchChanged(now int64, sw flow.DPID, connected bool, ports []*
 	}
 	a.macs = macs
 	for n, p := range a.places {
-		if !listed[n] {
-			t.lowerPort(now, p)
+		if !listed[n] && t.places.lower(now, p) {
+			t.claims.due.moveUp(now)
 		}
-		t.repeat(now, p)
+		repeat(now, p, t.news, &t.questions)
 	}
 }
 
@@ -194,14 +195,14 @@ func (t *table) forgetSwitch(sw flow.DPID) {
 
 // repeat publishes the hosts of an earlier run again once their port is
 // present.
-func (t *table) repeat(now int64, p *place) {
+func repeat(now int64, p *place, news *announcer, q *questions) {
 	if !p.isReachable() || p.sw.awaited {
 		return
 	}
 	for h := range p.hosts {
 		if h.repeat {
-			t.news.add(h)
-			t.questions.call(now, h)
+			news.add(h)
+			q.call(now, h)
 		}
 	}
 }
@@ -218,20 +219,23 @@ func (t *table) portLocked(now int64, sw flow.DPID, msg *api.Port, removed bool)
 	switch {
 	case p == nil: // no host there: nothing to remember
 	case removed || !msg.GetUp():
-		t.lowerPort(now, p)
+		if t.places.lower(now, p) {
+			t.claims.due.moveUp(now)
+		}
 	default:
 		p.down = false
-		t.repeat(now, p)
+		repeat(now, p, t.news, &t.questions)
 	}
 }
 
-// lowerPort handles a port that has gone down.
-func (t *table) lowerPort(now int64, p *place) {
-	if !p.down {
+// lower handles a port that has gone down, and reports whether it was not before.
+func (s *places) lower(now int64, p *place) bool {
+	was := p.down
+	if !was {
 		p.down, p.since = true, now
-		t.claims.due.moveUp(now)
 	}
-	t.places.awaitPort(p.since+int64(t.cfg.PortGrace), p)
+	s.awaitPort(p.since+int64(s.cfg.PortGrace), p)
+	return !was
 }
 
 // roleChanged handles a new role of a port: hosts are not on links.
@@ -255,7 +259,7 @@ func (t *table) roleChanged(now int64, at flow.Location, role string) {
 		t.vacate(p)
 	}
 	t.permits.updateAt(now, p)
-	t.repeat(now, p)
+	repeat(now, p, t.news, &t.questions)
 }
 
 // setCircuitEnd records that all frames of a port, or with a VLAN identifier those of a VLAN

@@ -219,7 +219,7 @@ func handleBindings(env *weft.Env, t *table, b *bindingPersister, k *weft.Baseli
 		return m, kept(ctx, err)
 	})
 	weft.Handle(env, api.SetPortSecurity, func(ctx context.Context, r *api.SetPortSecurityRequest) (*api.PortSecurity, error) {
-		m, err := t.setPort(weft.Now(env).UnixNano(), r.GetSecurity())
+		m, err := t.enforcement.setPort(weft.Now(env).UnixNano(), r.GetSecurity())
 		return m, kept(ctx, err)
 	})
 	weft.Handle(env, api.DeletePortSecurity, func(ctx context.Context, r *api.DeletePortSecurityRequest) (*api.DeletePortSecurityResponse, error) {

@@ -48,7 +48,7 @@ func newTable(cfg *Config) *table {
 	probes, _ := flow.ParseMAC(cfg.ProbeMAC) // validated
 	t := &table{
 		cfg: &own, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
-		places: newPlaces(), questions: questions{cfg: &own, probes: probes.Uint64(), due: math.MaxInt64}, former: formerHolders{}, noted: earlySightings{},
+		places: newPlaces(&own), questions: questions{cfg: &own, probes: probes.Uint64(), due: math.MaxInt64}, former: formerHolders{}, noted: earlySightings{},
 		ageing: math.MaxInt64,
 	}
 	t.questions.index, t.questions.mu = t.index, &t.mu

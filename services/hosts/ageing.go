@@ -34,7 +34,7 @@ func (t *table) advance(now int64, d *flow.Decision) {
 // been silent for four fifths and nine tenths of it.
 func (t *table) age(now int64, d *flow.Decision) {
 	age := int64(t.cfg.Age)
-	t.all(func(h *host) {
+	t.index.all(func(h *host) {
 		seen := max(h.seen.Load(), h.spared)
 		silent := now - seen
 		if silent >= age {

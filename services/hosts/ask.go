@@ -3,7 +3,6 @@ package hosts
 import (
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -13,14 +12,12 @@ import (
 
 // questions asks hosts for their addresses: new ones soon, so that it is known which
 // of them answer, others whenever the table wants to know whether they are still
-// there.
+// there. mu guards it, except probes and tagging; owner takes it, all else is called with it
+// held.
 type questions struct {
-	cfg     *Config // the table's
-	index   *index
-	probes  uint64       // Config.ProbeMAC
-	tagging flow.Tagging // of virtual networks
-
-	mu            *sync.Mutex   // the table's; guards what follows, and addresses
+	shared
+	probes        uint64        // Config.ProbeMAC
+	tagging       flow.Tagging  // of virtual networks
 	first, second []dueQuestion // to new hosts
 	due           deadline      // of these
 }

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/object"
 )
 
 // A binding says where an Ethernet address may be and what it owns: the ports
@@ -36,24 +35,20 @@ type portSettings struct {
 }
 
 // bindings holds all bindings and settings of ports. restore, take, unbind, unsetPort,
-// changes, size, takesGuests and foreignSource take the lock; all else is called with it
+// changes, size, takesGuests and foreignSource take mu; all else is called with it
 // held.
 type bindings struct {
-	cfg     *Config // the table's, as what follows
-	index   *index
-	places  *places
+	shared
+	places  *places // the table's, as claims
 	claims  *claims
-	reached *object.Limits
-	owners  *owners
+	owners  *owners                                // which, as routers, need no lock
 	routers atomic.Pointer[map[flow.Location]bool] // the ports of RouterPorts
-
-	mu     *sync.Mutex // the table's; guards what follows
-	of     map[id]*binding
-	naming map[flow.Location]map[id]struct{} // the bindings that name a port
-	ports  map[flow.Location]portSettings
-	dirty  map[string]struct{} // keys to write
-	told   map[claim]int64     // when a violation was last published
-	count  uint64              // changes of what is bound
+	of      map[id]*binding
+	naming  map[flow.Location]map[id]struct{} // the bindings that name a port
+	ports   map[flow.Location]portSettings
+	dirty   map[string]struct{} // keys to write
+	told    map[claim]int64     // when a violation was last published
+	count   uint64              // changes of what is bound
 }
 
 const (
@@ -67,6 +62,13 @@ const (
 
 // violationInterval is the least time between two events of one violation.
 const violationInterval = int64(1e9)
+
+func newBindings(with shared, p *places, c *claims) bindings {
+	return bindings{
+		shared: with, places: p, claims: c, owners: &owners{m: map[formerKey]id{}}, of: map[id]*binding{}, naming: map[flow.Location]map[id]struct{}{},
+		ports: map[flow.Location]portSettings{}, dirty: map[string]struct{}{}, told: map[claim]int64{},
+	}
+}
 
 // owners finds the Ethernet address that an IP address is bound to. Stages read
 // it while others write.
@@ -231,11 +233,11 @@ func (b *bindings) violate(now int64, c claim) {
 
 // enforceBinding removes from hosts the addresses and places that contradict a binding.
 func (t *table) enforceBinding(one *binding) {
-	if h := t.host(one.who); h != nil && !t.bindings.allow(one.who, h.at.Load().Location) {
+	if h := t.index.host(one.who); h != nil && !t.bindings.allow(one.who, h.at.Load().Location) {
 		t.remove(h)
 	}
 	for _, ip := range one.ips {
-		if h := t.holder(ip, one.who.vlan()); h != nil && h.id != one.who {
+		if h := t.index.holder(ip, one.who.vlan()); h != nil && h.id != one.who {
 			t.strip(h, ip)
 		}
 	}

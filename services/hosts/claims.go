@@ -2,14 +2,13 @@ package hosts
 
 import (
 	"cmp"
+	"math"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/object"
 )
 
 // A claim is a packet that contradicts what is known: it comes with the Ethernet
@@ -53,21 +52,20 @@ type claimKey struct {
 }
 
 // claims holds the claims and finds who is right; the table gives a claimant what it
-// claims. takeEvents takes the table's lock, all else is called with it held.
+// claims. takeEvents takes mu, all else is called with it held.
 type claims struct {
-	cfg       *Config // the table's, as what follows
-	index     *index
-	places    *places
+	shared
+	places    *places // the table's, as questions
 	questions *questions
-	reached   *object.Limits
-	news      *announcer
+	of        map[claimKey][]*claim
+	at        map[flow.Location]int // number of claims made at a port
+	due       deadline              // of the next decision or question
+	events    []*api.HostClaimed    // to be published
+	lost      uint64                // events that were not, because too many waited
+}
 
-	mu     *sync.Mutex // the table's; guards what follows
-	of     map[claimKey][]*claim
-	at     map[flow.Location]int // number of claims made at a port
-	due    deadline              // of the next decision or question
-	events []*api.HostClaimed    // to be published
-	lost   uint64                // events that were not, because too many waited
+func newClaims(with shared, p *places, q *questions) claims {
+	return claims{shared: with, places: p, questions: q, of: map[claimKey][]*claim{}, at: map[flow.Location]int{}, due: math.MaxInt64}
 }
 
 const (

@@ -45,7 +45,7 @@ func (b noteLimiter) room(in *flow.PacketIn) bool {
 // note notes the sender of a packet from a port that is not settled.
 func (s *stage) note(in *flow.PacketIn, who id) {
 	seen, why := s.readSighting(in, who, nil)
-	if why != accepted || in.Key.EthDst.IsLinkLocal() && (s.table.host(who) == nil || !announces(&in.Key)) {
+	if why != accepted || in.Key.EthDst.IsLinkLocal() && (s.table.index.host(who) == nil || !announces(&in.Key)) {
 		return
 	}
 	s.table.mu.Lock()
@@ -73,7 +73,7 @@ func (t *table) learnNoted(now int64, at flow.Location, edge bool) {
 	list := t.noted[at]
 	delete(t.noted, at)
 	for _, s := range list {
-		if h := t.host(s.who); !edge || now-s.now > notedFor || h != nil && h.seen.Load() > s.now {
+		if h := t.index.host(s.who); !edge || now-s.now > notedFor || h != nil && h.seen.Load() > s.now {
 			continue
 		}
 		s.now = now

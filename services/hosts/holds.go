@@ -3,7 +3,6 @@ package hosts
 import (
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
@@ -32,10 +31,7 @@ const (
 // names takes no lock; name, find, bits, apply and applyAll are called with mu held; all
 // others take it.
 type holds struct {
-	index *index
-	news  *announcer
-
-	mu     *sync.Mutex          // the table's; guards of
+	shared
 	of     [flow.MaxHolds]*hold // by bit; nil is free
 	stages atomic.Pointer[[1 << flow.MaxHolds][]string]
 }

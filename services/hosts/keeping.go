@@ -3,7 +3,6 @@ package hosts
 import (
 	"fmt"
 	"maps"
-	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -19,15 +18,13 @@ const (
 )
 
 // enforcement holds how far the switches enforce the bindings. keepable and setState are
-// called with the lock held, all others take it.
+// called with mu held, all others take it.
 type enforcement struct {
-	cfg      *Config // the table's
-	bindings *bindings
-
-	mu      *sync.Mutex               // the table's; guards what follows
-	keepers map[flow.DPID]*api.Switch // the connected switches
-	beyond  map[flow.DPID]id          // the first binding for which a switch has no entries
-	handed  uint64                    // bindings.count that the switches have been declared
+	shared
+	bindings *bindings                 // the table's
+	keepers  map[flow.DPID]*api.Switch // the connected switches
+	beyond   map[flow.DPID]id          // the first binding for which a switch has no entries
+	handed   uint64                    // bindings.count that the switches have been declared
 }
 
 // describeSwitch records what a switch says of itself, nil if it has gone.

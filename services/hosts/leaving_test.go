@@ -39,14 +39,14 @@ func TestOnlyWhatLeavesIsLookedAt(t *testing.T) {
 		t.Errorf("%d ports are waited for, want 2", n)
 	}
 	tb.advance(now+grace, &flow.Decision{})
-	if _, there := tb.places.switches[1].places[9]; there || tb.size() != 19_999 || len(tb.places.leaving)+len(tb.places.empty) != 0 {
-		t.Errorf("port 9 known: %v, %d hosts, %d ports are waited for", there, tb.size(), len(tb.places.leaving)+len(tb.places.empty))
+	if _, there := tb.places.switches[1].places[9]; there || tb.index.size() != 19_999 || len(tb.places.leaving)+len(tb.places.empty) != 0 {
+		t.Errorf("port 9 known: %v, %d hosts, %d ports are waited for", there, tb.index.size(), len(tb.places.leaving)+len(tb.places.empty))
 	}
 	now += grace
 	tb.switchChanged(now, 1, false, nil)
 	tb.advance(now+int64(tb.cfg.SwitchGrace), &flow.Decision{})
-	if n := len(tb.places.switches[1].places); n != 0 || tb.size() != 0 {
-		t.Errorf("%d ports and %d hosts of a switch that is lost", n, tb.size())
+	if n := len(tb.places.switches[1].places); n != 0 || tb.index.size() != 0 {
+		t.Errorf("%d ports and %d hosts of a switch that is lost", n, tb.index.size())
 	}
 	tb.advance(now+int64(tb.cfg.SwitchGrace)+2*int64(time.Minute), &flow.Decision{})
 	if len(tb.places.switches) != 0 || len(tb.places.leaving) != 0 {
@@ -63,12 +63,12 @@ func TestPortDownThenSwitchGone(t *testing.T) {
 	tb.portChanged(now, 1, port(1, false), false)
 	tb.switchChanged(now+grace/2, 1, false, nil)
 	tb.advance(now+grace, &flow.Decision{})
-	if n := tb.size(); n != 2 {
+	if n := tb.index.size(); n != 2 {
 		t.Errorf("%d hosts while the switch is away, want 2", n)
 	}
 	tb.switchChanged(now+grace+1, 1, true, []*api.Port{port(1, false), port(2, true)})
 	tb.advance(now+grace+1, &flow.Decision{})
-	if n := tb.size(); n != 1 {
+	if n := tb.index.size(); n != 1 {
 		t.Errorf("%d hosts after the switch has returned, want 1", n)
 	}
 }
@@ -87,7 +87,7 @@ func TestPortOfAClaimIsKept(t *testing.T) {
 	}
 	tb.mu.Lock()
 	for key := range tb.claims.of {
-		tb.claims.end(key, tb.host(key.who), d)
+		tb.claims.end(key, tb.index.host(key.who), d)
 	}
 	tb.mu.Unlock()
 	tb.advance(now+int64(tb.cfg.PortGrace), d)

@@ -16,7 +16,7 @@ func (t *table) list() *api.ListHostsResponse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := &api.ListHostsResponse{Refused: t.tally.list(), Limits: t.reached.List(now())}
-	t.all(func(h *host) { r.Hosts = append(r.Hosts, t.describe(h)) })
+	t.index.all(func(h *host) { r.Hosts = append(r.Hosts, t.describe(h)) })
 	slices.SortFunc(r.Hosts, func(a, b *api.Host) int {
 		if a.Vlan != b.Vlan {
 			return int(a.Vlan) - int(b.Vlan)
@@ -38,17 +38,17 @@ func (t *table) find(address string, vlan int32) (*api.Host, error) {
 	}
 	if ip, err := netip.ParseAddr(address); err == nil {
 		ip = ip.Unmap().WithZone("")
-		s := t.ipShard(ip)
+		s := t.index.ipShard(ip)
 		for _, h := range s.m[ip] {
 			consider(h)
 		}
 	} else if mac, err := flow.ParseMAC(strings.ToLower(address)); err == nil {
 		if vlan >= 0 {
-			if h := t.host(newID(mac, uint16(vlan))); h != nil {
+			if h := t.index.host(newID(mac, uint16(vlan))); h != nil {
 				consider(h)
 			}
 		} else {
-			t.all(func(h *host) {
+			t.index.all(func(h *host) {
 				if h.id.mac() == mac {
 					consider(h)
 				}

@@ -5,11 +5,9 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"sync"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/object"
 )
 
 // Hosts ask each other again and again whether they are still there, by unicast
@@ -51,15 +49,11 @@ func (s *permit) equal(o *permit) bool {
 }
 
 // permits decides the permits of hosts and holds which have changed. update, of, updateAt
-// and entries are called with the lock held, the others take it.
+// and entries are called with mu held, the others take it.
 type permits struct {
-	cfg       *Config // the table's, as what follows
-	index     *index
-	places    *places
+	shared
+	places    *places // the table's, as questions
 	questions *questions
-	reached   *object.Limits
-	news      *announcer                    // woken by changes
-	mu        *sync.Mutex                   // the table's; guards changed
 	changed   map[flow.DPID]map[id]struct{} // the hosts, by the switches concerned
 }
 

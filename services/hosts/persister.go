@@ -151,7 +151,7 @@ func (s *persister) begin(ctx context.Context) error {
 func (t *table) restore(now int64, number int, e entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.host(e.id) != nil || t.size() >= t.cfg.Limit || t.owned.macs[e.id.mac()] {
+	if t.index.host(e.id) != nil || t.index.size() >= t.cfg.Limit || t.owned.macs[e.id.mac()] {
 		return
 	}
 	p := t.places.place(e.at)
@@ -165,15 +165,15 @@ func (t *table) restore(now int64, number int, e entry) {
 	h.seen.Store(min(e.seen, now))
 	h.spared = now - int64(float64(t.cfg.Age)*0.8*float64(e.id.hash()>>11)/(1<<53)) // spreads the questions
 	p.hosts[h] = struct{}{}
-	t.put(h)
+	t.index.put(h)
 	for _, a := range e.addresses {
 		if owner, ok := t.bindings.owners.of(a.ip, e.id.vlan()); ok && owner != e.id {
 			continue
 		}
-		if len(h.addresses) < t.cfg.AddressLimit && !t.owned.ips[a.ip] && t.holder(a.ip, e.id.vlan()) == nil {
+		if len(h.addresses) < t.cfg.AddressLimit && !t.owned.ips[a.ip] && t.index.holder(a.ip, e.id.vlan()) == nil {
 			a.confirmed = min(a.confirmed, now)
 			h.addresses = append(h.addresses, a)
-			t.bind(a.ip, h)
+			t.index.bind(a.ip, h)
 		}
 	}
 	h.published = h.state()

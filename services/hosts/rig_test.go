@@ -18,6 +18,7 @@ const ms = int64(time.Millisecond)
 // A rig is a table with stages and its own time.
 type rig struct {
 	*table
+	*index // the table's
 	t      testing.TB
 	now    int64
 	stages map[flow.DPID]func(*flow.PacketIn, *flow.Decision) flow.Verdict
@@ -34,7 +35,8 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	return &rig{table: newTable(cfg), t: t, now: int64(1e18), roles: map[flow.Location]flow.PortRole{},
+	table := newTable(cfg)
+	return &rig{table: table, index: table.index, t: t, now: int64(1e18), roles: map[flow.Location]flow.PortRole{},
 		stages: map[flow.DPID]func(*flow.PacketIn, *flow.Decision) flow.Verdict{}}
 }
 

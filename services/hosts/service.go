@@ -44,7 +44,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	for r := accepted + 1; r < refusals; r++ {
 		t.tally.metrics[r] = env.Metric.Counter("refused_total", "Packets not taken as evidence of a host.", "reason", r.String())
 	}
-	env.Metric.Gauge("hosts", "Hosts known.", func() float64 { return float64(t.size()) })
+	env.Metric.Gauge("hosts", "Hosts known.", func() float64 { return float64(t.index.size()) })
 	env.Metric.Gauge("events_waiting", "Hosts whose changes are not published yet.", func() float64 { return float64(t.news.countMarked()) })
 	kept, err := weft.State(env, "hosts")
 	if err != nil {

@@ -44,11 +44,11 @@ func recentOf(h *host, changes uint32) recentHost {
 func (c *cache) find(t *table, i id) *recentHost {
 	hash := i.hash()
 	r := c.recent.Get(i, hash)
-	if r != nil && r.host != nil && r.changes == t.byID[hash>>58].changes.Load() {
+	if r != nil && r.host != nil && r.changes == t.index.byID[hash>>58].changes.Load() {
 		return r
 	}
-	changes := t.byID[hash>>58].changes.Load() // before the host is read
-	h := t.host(i)
+	changes := t.index.byID[hash>>58].changes.Load() // before the host is read
+	h := t.index.host(i)
 	switch {
 	case h == nil:
 		return nil
@@ -331,9 +331,9 @@ func (s *stage) destination(in *flow.PacketIn, d *flow.Decision) *host {
 	}
 	switch k.EthType {
 	case flow.EthTypeIPv4:
-		return s.table.hostInAnyVLAN(netip.AddrFrom4(k.IPv4Dst), k.VLAN&0xfff)
+		return s.table.index.hostInAnyVLAN(netip.AddrFrom4(k.IPv4Dst), k.VLAN&0xfff)
 	case flow.EthTypeIPv6:
-		return s.table.hostInAnyVLAN(netip.AddrFrom16(k.IPv6Dst), k.VLAN&0xfff)
+		return s.table.index.hostInAnyVLAN(netip.AddrFrom16(k.IPv6Dst), k.VLAN&0xfff)
 	}
 	return nil
 }

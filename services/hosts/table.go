@@ -15,15 +15,9 @@ import (
 // the time in nanoseconds since 1970. The index may be read at any time; mu
 // guards all else.
 type table struct {
-	cfg   *Config // its own copy; mu guards what retune changes
-	owned reservedAddresses
-	tally *tally
-	news  *announcer
-	*index
-
-	reached object.Limits
-
-	mu          sync.Mutex // guards the following, and changes of the index
+	shared
+	owned       reservedAddresses
+	tally       *tally
 	places      places
 	claims      claims
 	pages       pages
@@ -47,27 +41,16 @@ func newTable(cfg *Config) *table {
 	own := *cfg
 	probes, _ := flow.ParseMAC(cfg.ProbeMAC) // validated
 	t := &table{
-		cfg: &own, owned: owned, tally: &tally{}, news: newAnnouncer(), index: newIndex(),
-		places: newPlaces(&own), questions: questions{cfg: &own, probes: probes.Uint64(), due: math.MaxInt64}, former: formerHolders{}, noted: earlySightings{},
-		ageing: math.MaxInt64,
+		shared: shared{&own, newIndex(), newAnnouncer(), &object.Limits{}, &sync.Mutex{}}, owned: owned, tally: &tally{},
+		former: formerHolders{}, noted: earlySightings{}, places: newPlaces(&own), ageing: math.MaxInt64,
 	}
-	t.questions.index, t.questions.mu = t.index, &t.mu
+	t.questions = questions{shared: t.shared, probes: probes.Uint64(), due: math.MaxInt64}
 	t.notices = notices{places: &t.places, questions: &t.questions, due: map[formerKey]*notice{}}
-	t.permits = permits{
-		cfg: t.cfg, index: t.index, places: &t.places, questions: &t.questions, reached: &t.reached, news: t.news,
-		mu: &t.mu, changed: map[flow.DPID]map[id]struct{}{},
-	}
-	t.claims = claims{
-		cfg: t.cfg, index: t.index, places: &t.places, questions: &t.questions, reached: &t.reached, news: t.news,
-		mu: &t.mu, of: map[claimKey][]*claim{}, at: map[flow.Location]int{}, due: math.MaxInt64,
-	}
-	t.bindings = bindings{
-		cfg: t.cfg, index: t.index, places: &t.places, claims: &t.claims, reached: &t.reached, owners: &owners{m: map[formerKey]id{}},
-		mu: &t.mu, of: map[id]*binding{}, naming: map[flow.Location]map[id]struct{}{}, ports: map[flow.Location]portSettings{},
-		dirty: map[string]struct{}{}, told: map[claim]int64{},
-	}
-	t.enforcement = enforcement{t.cfg, &t.bindings, &t.mu, map[flow.DPID]*api.Switch{}, map[flow.DPID]id{}, 0}
-	t.holds.index, t.holds.news, t.holds.mu = t.index, t.news, &t.mu
+	t.permits = permits{shared: t.shared, places: &t.places, questions: &t.questions, changed: map[flow.DPID]map[id]struct{}{}}
+	t.claims = newClaims(t.shared, &t.places, &t.questions)
+	t.bindings = newBindings(t.shared, &t.places, &t.claims)
+	t.enforcement = enforcement{shared: t.shared, bindings: &t.bindings, keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{}}
+	t.holds.shared = t.shared
 	t.configure(0)
 	return t
 }
@@ -104,7 +87,7 @@ func (t *table) locate(s sighting, d *flow.Decision) (*host, refusal) {
 	if t.places.links[s.at] {
 		return nil, onLink
 	}
-	h := t.host(s.who)
+	h := t.index.host(s.who)
 	switch {
 	case h != nil && h.at.Load().Location == s.at:
 		h.seen.Store(s.now)
@@ -124,7 +107,7 @@ func (t *table) locate(s sighting, d *flow.Decision) (*host, refusal) {
 
 // learn adds a new host.
 func (t *table) learn(s sighting) (*host, refusal) {
-	if t.size() >= t.cfg.Limit {
+	if t.index.size() >= t.cfg.Limit {
 		t.reached.Reach(s.now, "hosts.limit", t.cfg.Limit, "")
 		return nil, tableLimit
 	}
@@ -138,7 +121,7 @@ func (t *table) learn(s sighting) (*host, refusal) {
 	h.at.Store(p)
 	h.seen.Store(s.now)
 	p.hosts[h] = struct{}{}
-	t.put(h)
+	t.index.put(h)
 	t.news.add(h)
 	t.ageing.moveUp(s.now + int64(t.cfg.Age)*8/10)
 	t.bindings.stick(s.now, h)
@@ -182,7 +165,7 @@ func (t *table) transfer(now int64, h *host, p *place) {
 	p.hosts[h] = struct{}{}
 	h.at.Store(p)
 	h.seen.Store(now)
-	t.invalidate(h)
+	t.index.invalidate(h)
 	t.claims.end(claimKey{who: h.id}, h, nil)
 	t.news.add(h)
 	h.called = false
@@ -199,7 +182,7 @@ func (t *table) handleEvidence(s sighting, e evidence, d *flow.Decision) refusal
 		t.bindings.violate(s.now, claim{key: claimKey{who: owner, ip: e.ip}, by: e.who, at: s.at})
 		return bound
 	}
-	h := t.host(e.who)
+	h := t.index.host(e.who)
 	if h == nil {
 		return accepted // DHCP for a host not seen yet
 	}
@@ -212,7 +195,7 @@ func (t *table) handleEvidence(s sighting, e evidence, d *flow.Decision) refusal
 		}
 		return accepted
 	}
-	holder := t.holder(e.ip, e.who.vlan())
+	holder := t.index.holder(e.ip, e.who.vlan())
 	switch {
 	case holder == nil:
 	case t.former.isReturn(s, e):
@@ -244,7 +227,7 @@ func (t *table) grant(now int64, h *host, ip netip.Addr, used bool, said advertF
 		t.strip(h, oldest.ip)
 	}
 	h.addresses = append(h.addresses, address{ip: ip, confirmed: now, used: used, advert: said})
-	t.bind(ip, h)
+	t.index.bind(ip, h)
 	t.news.add(h)
 	t.questions.call(now, h)
 	t.bindings.stickAddress(h, ip)
@@ -262,7 +245,7 @@ func (t *table) strip(h *host, ip netip.Addr) {
 			break
 		}
 	}
-	t.unbind(ip, h)
+	t.index.unbind(ip, h)
 	t.claims.end(claimKey{who: h.id, ip: ip}, h, nil)
 	t.former.record(h, ip)
 	t.news.add(h)
@@ -271,9 +254,9 @@ func (t *table) strip(h *host, ip netip.Addr) {
 // remove gives up a host.
 func (t *table) remove(h *host) {
 	h.gone.Store(true)
-	t.drop(h)
+	t.index.drop(h)
 	for _, a := range h.addresses {
-		t.unbind(a.ip, h)
+		t.index.unbind(a.ip, h)
 		t.claims.end(claimKey{who: h.id, ip: a.ip}, h, nil)
 		t.former.record(h, a.ip)
 	}

@@ -31,7 +31,7 @@ func (t *table) contest(s sighting, c claim, holder *host, d *flow.Decision) ref
 
 // grantClaim gives the claimant the address or place that it claims.
 func (t *table) grantClaim(now int64, c *claim, d *flow.Decision) refusal {
-	h := t.host(c.key.who)
+	h := t.index.host(c.key.who)
 	waited, event := c.waiting, c.event(h, "taken")
 	t.claims.end(c.key, h, d)
 	why := t.moveToClaimant(now, c, h)
@@ -46,7 +46,7 @@ func (t *table) moveToClaimant(now int64, c *claim, h *host) refusal {
 	if !c.key.ip.IsValid() {
 		return t.resettle(now, h, c.at)
 	}
-	claimant := t.host(c.by)
+	claimant := t.index.host(c.by)
 	if claimant == nil || claimant.at.Load().Location != c.at {
 		return unverified
 	}

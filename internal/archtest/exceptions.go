@@ -63,7 +63,6 @@ var tangled = map[string]int{
 	"services/flowrules":          26,
 	"services/forwarding":         46,
 	"services/gateway":            13,
-	"services/hosts":              28,
 	"services/l2vpn":              42,
 	"services/nat":                5,
 	"services/nodes":              5,

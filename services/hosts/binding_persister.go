@@ -11,22 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/flow"
 )
-
-// Keys of bindings, and of ports' settings, in the store.
-const (
-	hostPrefix = "host/"
-	portPrefix = "port/"
-)
-
-func (one *binding) key() string {
-	return fmt.Sprintf("%s%d/%s", hostPrefix, one.who.vlan(), strings.ReplaceAll(one.who.mac().String(), ":", "-"))
-}
-
-func portKey(at flow.Location) string {
-	return fmt.Sprintf("%s%s/%d", portPrefix, strings.ReplaceAll(at.Switch.String(), ":", ""), uint32(at.Port))
-}
 
 // bindingShelf stores bindings.
 type bindingPersister struct{ journal }

@@ -1,8 +1,10 @@
 package hosts
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -26,6 +28,20 @@ const (
 	byOperator = "operator"
 	byLearning = "learnt"
 )
+
+// Keys of bindings, and of ports' settings, in the store.
+const (
+	hostPrefix = "host/"
+	portPrefix = "port/"
+)
+
+func (one *binding) key() string {
+	return fmt.Sprintf("%s%d/%s", hostPrefix, one.who.vlan(), strings.ReplaceAll(one.who.mac().String(), ":", "-"))
+}
+
+func portKey(at flow.Location) string {
+	return fmt.Sprintf("%s%s/%d", portPrefix, strings.ReplaceAll(at.Switch.String(), ":", ""), uint32(at.Port))
+}
 
 // portSettings holds the settings of a port.
 type portSettings struct {

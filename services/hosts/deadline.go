@@ -1,6 +1,9 @@
 package hosts
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // A deadline is the time before which there is nothing to do.
 type deadline int64
@@ -16,3 +19,6 @@ func (d *deadline) hasPassed(now int64) bool {
 	*d = math.MaxInt64
 	return true
 }
+
+// now returns the time in nanoseconds since 1970.
+func now() int64 { return time.Now().UnixNano() }

@@ -42,17 +42,6 @@ func (b noteLimiter) room(in *flow.PacketIn) bool {
 	return true
 }
 
-// note notes the sender of a packet from a port that is not settled.
-func (s *stage) note(in *flow.PacketIn, who id) {
-	seen, why := s.readSighting(in, who, nil)
-	if why != accepted || in.Key.EthDst.IsLinkLocal() && (s.table.index.host(who) == nil || !announces(&in.Key)) {
-		return
-	}
-	s.table.mu.Lock()
-	defer s.table.mu.Unlock()
-	s.table.noted.add(seen)
-}
-
 // add notes a sighting.
 func (e earlySightings) add(s sighting) {
 	list, known := e[s.at]

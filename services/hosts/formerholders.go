@@ -59,15 +59,3 @@ func (f formerHolders) belongedToOther(now int64, h *host, ip netip.Addr) bool {
 	}
 	return ok && was.who != h.id
 }
-
-// giveBack returns an address to its former holder.
-func (t *table) giveBack(s sighting, h, taker *host, e evidence) refusal {
-	ip := e.ip
-	t.strip(taker, ip)
-	t.former.startProbation(taker.id, ip, 0)
-	why := t.grant(s.now, h, ip, true, e.advert)
-	if why == accepted {
-		t.claims.exclude(s.now, &claim{key: claimKey{who: h.id, ip: ip}, by: taker.id, at: taker.at.Load().Location}, h)
-	}
-	return why
-}

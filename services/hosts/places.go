@@ -80,6 +80,13 @@ func newPlaces(cfg *Config) places {
 	}
 }
 
+// cacheMost bounds the hosts that a cache remembers, and thus its memory at 256
+// KiB, for switches with so many. cachesMost bounds those of all together.
+const (
+	cacheMost  = 8192
+	cachesMost = 1 << 19
+)
+
 // switchOf returns the state of a switch, and creates it if there is none.
 func (s *places) switchOf(sw flow.DPID) *switchState {
 	a := s.switches[sw]
@@ -89,6 +96,11 @@ func (s *places) switchOf(sw flow.DPID) *switchState {
 		s.shareCaches()
 	}
 	return a
+}
+
+// shareCaches divides the room for recent hosts among the switches; mu is held.
+func (s *places) shareCaches() {
+	s.cacheRoom.Store(int64(min(cacheMost, cachesMost/max(1, len(s.switches)))))
 }
 
 // place returns the record of a port; it makes one if there is none.

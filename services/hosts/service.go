@@ -317,5 +317,3 @@ func announce(ctx context.Context, env *weft.Env, t *table, n *weft.BaselineFlow
 		}
 	}
 }
-
-func now() int64 { return time.Now().UnixNano() }

@@ -27,13 +27,6 @@ type recentHost struct {
 	special bool   // it is contested or held
 }
 
-// cacheMost bounds the hosts that a cache remembers, and thus its memory at 256
-// KiB, for switches with so many. cachesMost bounds those of all together.
-const (
-	cacheMost  = 8192
-	cachesMost = 1 << 19
-)
-
 // recentOf returns a host as it is now.
 func recentOf(h *host, changes uint32) recentHost {
 	return recentHost{host: h, at: h.at.Load(), changes: changes, special: h.contested.Load() > 0 || h.held.Load() != 0}
@@ -76,11 +69,6 @@ func (r *recentHost) heldBy() uint32 {
 		return 0
 	}
 	return r.host.held.Load()
-}
-
-// shareCaches divides the room for recent hosts among the switches; mu is held.
-func (s *places) shareCaches() {
-	s.cacheRoom.Store(int64(min(cacheMost, cachesMost/max(1, len(s.switches)))))
 }
 
 // A stage is the hosts' stage of the pipeline for one switch. Only one packet is in it at
@@ -221,6 +209,17 @@ func (s *stage) readSighting(in *flow.PacketIn, who id, says []evidence) (seen s
 	}
 	seen.says, why = appendEvidence(&in.Key, in.Data, says)
 	return seen, why
+}
+
+// note notes the sender of a packet from a port that is not settled.
+func (s *stage) note(in *flow.PacketIn, who id) {
+	seen, why := s.readSighting(in, who, nil)
+	if why != accepted || in.Key.EthDst.IsLinkLocal() && (s.table.index.host(who) == nil || !announces(&in.Key)) {
+		return
+	}
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
+	s.table.noted.add(seen)
 }
 
 // A fullPort remembers, for fullFor, the port of one switch that last had no

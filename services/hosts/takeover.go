@@ -90,3 +90,15 @@ func (t *table) returnHome(s sighting, h *host, d *flow.Decision) {
 	t.transfer(s.now, h, t.places.place(s.at))
 	t.claims.exclude(s.now, &claim{key: claimKey{who: h.id}, by: h.id, at: taker}, h)
 }
+
+// giveBack returns an address to its former holder.
+func (t *table) giveBack(s sighting, h, taker *host, e evidence) refusal {
+	ip := e.ip
+	t.strip(taker, ip)
+	t.former.startProbation(taker.id, ip, 0)
+	why := t.grant(s.now, h, ip, true, e.advert)
+	if why == accepted {
+		t.claims.exclude(s.now, &claim{key: claimKey{who: h.id, ip: ip}, by: taker.id, at: taker.at.Load().Location}, h)
+	}
+	return why
+}

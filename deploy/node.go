@@ -37,10 +37,11 @@ type Node struct {
 	facts      facts
 	scaling    scaling
 	apps       attached
-	watchers   watchers
 
-	plans          // answers the gateway about them
-	configurations // answers the gateway about them
+	// What answers the gateway.
+	plans
+	configurations
+	watchers
 }
 
 // Join makes a Node. Run then runs it.
@@ -98,6 +99,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 		n.storeAdmin = &StoreAdmin{store: kept}
 		n.worker.Metrics("deploy").Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
 	}
+	n.watchers = watchers{members: m, worker: n.worker}
 	n.plans = plans{config: &n.config, members: m, log: c.Log, history: history, configs: configs}
 	n.configurations = configurations{
 		config: &n.config, members: m, log: c.Log, store: configs, metrics: newConfigMetrics(m, n.worker), resumed: make(chan struct{}),

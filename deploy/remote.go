@@ -149,7 +149,7 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 	case profileMethod:
 		return n.profiled(ctx, req)
 	case watchMethod:
-		return n.answerWatch(req)
+		return n.watchers.answerWatch(req)
 	case members.EventsMethod:
 		return n.receivers.take(stamp, req)
 	case members.PacketsMethod:

@@ -34,6 +34,9 @@ const (
 // watchers are the clients that watch packets in this process, and what is known
 // of the packets. While there are any, it asks all processes again and again.
 type watchers struct {
+	members *membership
+	worker  *local.Worker
+
 	mu      sync.Mutex // guards what follows
 	clients map[uint64]*watcher
 	stop    context.CancelFunc // ends the asking; nil if nobody watches
@@ -50,7 +53,7 @@ type watcher struct {
 // WatchPackets calls tell for every packet-in of any process that a request asks
 // for, until ctx ends or tell fails. It calls it with an empty line first, and
 // whenever beat has passed without a packet.
-func (n *Node) WatchPackets(ctx context.Context, r *api.WatchPacketsRequest, beat time.Duration, tell func(*api.WatchPacketsResponse) error) error {
+func (l *watchers) WatchPackets(ctx context.Context, r *api.WatchPacketsRequest, beat time.Duration, tell func(*api.WatchPacketsResponse) error) error {
 	if _, _, err := local.CheckWatch(r); err != nil {
 		return api.Errorf(codes.InvalidArgument, "%w", err)
 	}
@@ -59,10 +62,10 @@ func (n *Node) WatchPackets(ctx context.Context, r *api.WatchPacketsRequest, bea
 	}
 	w := &watcher{watch: &api.PacketWatch{Id: rand.Uint64() | 1, Wanted: r}, lines: make(chan *api.WatchedPacket, watchQueue)}
 	w.pace.Set(r.MaxPerS)
-	if !n.watchers.add(n, w) {
+	if !l.add(w) {
 		return api.Errorf(codes.ResourceExhausted, "%d clients watch packets already, and no more may at once; end one of them", local.MostWatches)
 	}
-	defer n.watchers.remove(w)
+	defer l.remove(w)
 	if err := tell(&api.WatchPacketsResponse{}); err != nil {
 		return err
 	}
@@ -76,9 +79,9 @@ func (n *Node) WatchPackets(ctx context.Context, r *api.WatchPacketsRequest, bea
 		case <-idle.C:
 		case line.Packet = <-w.lines:
 		}
-		n.watchers.mu.Lock()
+		l.mu.Lock()
 		line.Missed, w.missed = w.missed, 0
-		n.watchers.mu.Unlock()
+		l.mu.Unlock()
 		if err := tell(line); err != nil {
 			return err
 		}
@@ -87,7 +90,7 @@ func (n *Node) WatchPackets(ctx context.Context, r *api.WatchPacketsRequest, bea
 }
 
 // add adds a client; false if there are too many.
-func (l *watchers) add(n *Node, w *watcher) bool {
+func (l *watchers) add(w *watcher) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.clients) >= local.MostWatches {
@@ -100,7 +103,7 @@ func (l *watchers) add(n *Node, w *watcher) bool {
 	if l.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		l.stop = stop
-		go n.askForPackets(ctx)
+		go l.askForPackets(ctx)
 	}
 	return true
 }
@@ -174,19 +177,19 @@ func (l *watchers) tell(ids []uint64, p *api.WatchedPacket) {
 
 // askForPackets asks all processes for packets until ctx ends, and then once to
 // end it. Processes that are not asked any more sample for some seconds at most.
-func (n *Node) askForPackets(ctx context.Context) {
+func (l *watchers) askForPackets(ctx context.Context) {
 	after := map[uint64]uint64{} // positions, by the run of the process
-	run := rand.Uint64()         // not n.members.self: two runs of this may overlap
-	walks := packetTraces{by: map[uint64]*packetTrace{}, now: time.Now, order: n.worker.Pipeline}
+	run := rand.Uint64()         // not l.members.self: two runs of this may overlap
+	walks := packetTraces{by: map[uint64]*packetTrace{}, now: time.Now, order: l.worker.Pipeline}
 	spread := spreading{}
 	tick := time.NewTicker(watchPeriod)
 	defer tick.Stop()
 	for {
 		order, held := &api.WatchOrder{Asker: run}, false
 		if ctx.Err() == nil {
-			order.Watches, held = spread.order(n.watchers.wanted())
+			order.Watches, held = spread.order(l.wanted())
 		}
-		answers, all := n.askAll(order, after)
+		answers, all := l.askAll(order, after)
 		spread.round(all)
 		for _, answer := range answers {
 			walks.add(answer)
@@ -195,7 +198,7 @@ func (n *Node) askForPackets(ctx context.Context) {
 			return
 		}
 		for _, w := range walks.takeReady() {
-			n.watchers.tell(w.watches, w.packet)
+			l.tell(w.watches, w.packet)
 		}
 		if held && all {
 			continue // all know of it: sample at once
@@ -209,7 +212,7 @@ func (n *Node) askForPackets(ctx context.Context) {
 
 // askAll asks all processes, this one too, and returns their answers, and whether
 // all have answered.
-func (n *Node) askAll(order *api.WatchOrder, after map[uint64]uint64) (answers []*api.WatchSpans, all bool) {
+func (l *watchers) askAll(order *api.WatchOrder, after map[uint64]uint64) (answers []*api.WatchSpans, all bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), watchTimeout)
 	defer cancel()
 	var mu sync.Mutex // guards answers, after and all
@@ -236,8 +239,8 @@ func (n *Node) askAll(order *api.WatchOrder, after map[uint64]uint64) (answers [
 		}
 	}
 	var asked sync.WaitGroup
-	here := map[uint64]bool{n.members.self: true}
-	for _, p := range n.members.others() {
+	here := map[uint64]bool{l.members.self: true}
+	for _, p := range l.members.others() {
 		run := p.Entry.Load().Incarnation
 		here[run] = true
 		asked.Go(func() {
@@ -255,7 +258,7 @@ func (n *Node) askAll(order *api.WatchOrder, after map[uint64]uint64) (answers [
 			})
 		})
 	}
-	ask(n.members.self, n.worker.Recorder().Watch)
+	ask(l.members.self, l.worker.Recorder().Watch)
 	asked.Wait()
 	for run := range after {
 		if !here[run] {
@@ -266,10 +269,10 @@ func (n *Node) askAll(order *api.WatchOrder, after map[uint64]uint64) (answers [
 }
 
 // answerWatch answers another process's request for traced packets.
-func (n *Node) answerWatch(request []byte) ([]byte, error) {
+func (l *watchers) answerWatch(request []byte) ([]byte, error) {
 	o := &api.WatchOrder{}
 	if err := proto.Unmarshal(request, o); err != nil {
 		return nil, transport.Errorf(transport.Code(codes.InvalidArgument), "decode what is to be watched: %v", err)
 	}
-	return proto.MarshalOptions{}.MarshalAppend([]byte{members.AnswerOK}, n.worker.Recorder().Watch(o))
+	return proto.MarshalOptions{}.MarshalAppend([]byte{members.AnswerOK}, l.worker.Recorder().Watch(o))
 }

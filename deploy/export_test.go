@@ -16,5 +16,5 @@ func (n *Node) SetWithdrawAfter(d time.Duration) { n.facts.withdrawAfter = d }
 // the one that decides. It returns the decision; nil if nothing was to be done.
 func (n *Node) DecideBy(ctx context.Context, current *members.Current, worker string, figures []*api.ProcessWork) *api.ScalingDecision {
 	w := &scaled{start: firstStart}
-	return n.scaleWorker(ctx, current, current.InForce().Worker(worker), w, figures, n.members.now())
+	return n.scaling.scaleWorker(ctx, current, current.InForce().Worker(worker), w, figures, n.members.now())
 }

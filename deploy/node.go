@@ -35,12 +35,12 @@ type Node struct {
 	receivers  receivers
 	senders    senders
 	facts      facts
-	scaling    scaling
 	apps       attached
 
 	// What answers the gateway.
 	plans
 	configurations
+	scaling
 	watchers
 }
 
@@ -99,6 +99,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 		n.storeAdmin = &StoreAdmin{store: kept}
 		n.worker.Metrics("deploy").Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
 	}
+	n.scaling = scaling{process: c.Process, members: m, worker: n.worker, plans: &n.plans, work: n.GetWork, log: c.Log}
 	n.watchers = watchers{members: m, worker: n.worker}
 	n.plans = plans{config: &n.config, members: m, log: c.Log, history: history, configs: configs}
 	n.configurations = configurations{
@@ -163,7 +164,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	work.Go(func() { n.worker.Crossings().Run(life) })
 	work.Go(func() { n.members.watchPeers(life) })
 	work.Go(func() { n.followRepairs(life) })
-	work.Go(func() { n.scale(life) })
+	work.Go(func() { n.scaling.scale(life) })
 	select {
 	case <-settled:
 		work.Go(func() { n.configurations.resume(life) })

@@ -145,7 +145,7 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 	case workMethod:
 		return n.encodeWork()
 	case scalingMethod:
-		return n.encodeScaling()
+		return n.scaling.encodeScaling()
 	case profileMethod:
 		return n.profiled(ctx, req)
 	case watchMethod:

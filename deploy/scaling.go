@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"math"
 	"slices"
@@ -36,10 +37,17 @@ const (
 	longestDispersion = time.Second
 )
 
-// scaling is what a node decides about replicas. One process of a plan decides,
-// which Node.scaler returns; if two do for a moment, only one of their plans is
+// scaling is what a process decides about replicas. One process of a plan decides,
+// which scaler returns; if two do for a moment, only one of their plans is
 // made from the one in force.
 type scaling struct {
+	process string // this one
+	members *membership
+	worker  *local.Worker
+	plans   *plans
+	work    func(context.Context, *api.GetWorkRequest) (*api.GetWorkResponse, error) // returns the figures of all processes
+	log     *slog.Logger
+
 	mu        sync.Mutex // guards what follows
 	workers   map[string]*scaled
 	decisions []*api.ScalingDecision
@@ -62,7 +70,7 @@ type scaled struct {
 }
 
 // scale decides about the replicas of autoscaled workers until ctx ends.
-func (n *Node) scale(ctx context.Context) {
+func (s *scaling) scale(ctx context.Context) {
 	tick := time.NewTicker(scalingPeriod)
 	defer tick.Stop()
 	for {
@@ -71,7 +79,7 @@ func (n *Node) scale(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		current := n.members.plan()
+		current := s.members.plan()
 		var workers []*plan.Worker
 		if current != nil && current.Trial {
 			continue // until its configuration has passed
@@ -83,24 +91,24 @@ func (n *Node) scale(ctx context.Context) {
 				}
 			}
 		}
-		if len(workers) > 0 && n.scaler(current) != n.config.Process {
+		if len(workers) > 0 && s.scaler(current) != s.process {
 			workers = nil
 		}
-		n.scaling.keep(n, workers)
+		s.keep(workers)
 		if len(workers) == 0 {
 			continue
 		}
-		asked := n.members.now()
-		resp, err := n.GetWork(ctx, nil)
+		asked := s.members.now()
+		resp, err := s.work(ctx, nil)
 		if err != nil {
 			continue
 		}
 		for _, p := range workers {
-			n.scaling.mu.Lock()
-			w := n.scaling.workers[p.Name]
-			n.scaling.mu.Unlock()
-			if d := n.scaleWorker(ctx, current, p, w, resp.Processes, asked); d != nil {
-				n.scaling.decided(d)
+			s.mu.Lock()
+			w := s.workers[p.Name]
+			s.mu.Unlock()
+			if d := s.scaleWorker(ctx, current, p, w, resp.Processes, asked); d != nil {
+				s.decided(d)
 			}
 		}
 	}
@@ -109,13 +117,13 @@ func (n *Node) scale(ctx context.Context) {
 // scaler returns the process that decides about replicas: the first, by name,
 // that has the gateway, or any services where there is no gateway, and is not
 // autoscaled itself, if there is such a one.
-func (n *Node) scaler(current *members.Current) string {
-	n.members.mu.Lock()
-	defer n.members.mu.Unlock()
+func (s *scaling) scaler(current *members.Current) string {
+	s.members.mu.Lock()
+	defer s.members.mu.Unlock()
 	best, rank := "", math.MaxInt
-	for _, name := range slices.Sorted(maps.Keys(n.members.entries)) {
+	for _, name := range slices.Sorted(maps.Keys(s.members.entries)) {
 		i, ok := current.InstanceOf(name)
-		if !ok || len(n.members.entries[name].Services) == 0 {
+		if !ok || len(s.members.entries[name].Services) == 0 {
 			continue
 		}
 		at := 0
@@ -133,7 +141,7 @@ func (n *Node) scaler(current *members.Current) string {
 }
 
 // keep makes the workers those that are decided about, and forgets others.
-func (s *scaling) keep(n *Node, workers []*plan.Worker) {
+func (s *scaling) keep(workers []*plan.Worker) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, w := range s.workers {
@@ -151,7 +159,7 @@ func (s *scaling) keep(n *Node, workers []*plan.Worker) {
 			s.workers = map[string]*scaled{}
 		}
 		s.workers[p.Name] = w
-		m := n.worker.Metrics("scaler")
+		m := s.worker.Metrics("scaler")
 		m.Gauge("wanted", "Replicas of an autoscaled worker that the model wants.", func() float64 {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -163,7 +171,7 @@ func (s *scaling) keep(n *Node, workers []*plan.Worker) {
 
 // scaleWorker decides about a worker by figures that were asked for at a time, and
 // carries the decision out. It returns the decision; nil if nothing is done.
-func (n *Node) scaleWorker(ctx context.Context, current *members.Current, p *plan.Worker, w *scaled, figures []*api.ProcessWork, asked time.Time) *api.ScalingDecision {
+func (s *scaling) scaleWorker(ctx context.Context, current *members.Current, p *plan.Worker, w *scaled, figures []*api.ProcessWork, asked time.Time) *api.ScalingDecision {
 	w.take(p, figures, asked)
 	if w.figures.Ready < p.Replicas && w.applied.IsZero() {
 		w.applied = asked
@@ -172,7 +180,7 @@ func (n *Node) scaleWorker(ctx context.Context, current *members.Current, p *pla
 	}
 	w.figures.Start = w.start
 	var d scaler.Decision
-	d, w.state = scaler.Decide(*p.Autoscale, w.state, w.figures, n.members.now())
+	d, w.state = scaler.Decide(*p.Autoscale, w.state, w.figures, s.members.now())
 	shown := &api.ScaledWorker{
 		Worker: p.Name, Min: uint32(p.Autoscale.Min), Max: uint32(p.Autoscale.Max), Replicas: uint32(p.Replicas), Ready: uint32(w.figures.Ready),
 		Wanted: uint32(d.Wanted), Reason: d.Reason, Rate: w.figures.Rate, Forecast: d.Forecast, ServiceUs: 1e6 * w.figures.Service,
@@ -181,30 +189,30 @@ func (n *Node) scaleWorker(ctx context.Context, current *members.Current, p *pla
 	if !w.figures.Taken.IsZero() {
 		shown.Taken = w.figures.Taken.UTC().Format(time.RFC3339Nano)
 	}
-	n.scaling.mu.Lock()
+	s.mu.Lock()
 	w.shown = shown
-	n.scaling.mu.Unlock()
+	s.mu.Unlock()
 	if d.To == d.From {
 		return nil
 	}
 	decision := &api.ScalingDecision{
-		Time: n.members.now().UTC().Format(time.RFC3339Nano), Worker: p.Name, From: uint32(d.From), To: uint32(d.To), Reason: d.Reason,
+		Time: s.members.now().UTC().Format(time.RFC3339Nano), Worker: p.Name, From: uint32(d.From), To: uint32(d.To), Reason: d.Reason,
 	}
 	text, err := current.InForce().WithReplicas(p.Name, d.To).YAML()
 	if err == nil {
-		_, err = n.plans.apply(ctx, &api.ApplyPlanRequest{Text: string(text), MadeFrom: current.Generation}, "", d.Reason)
+		_, err = s.plans.apply(ctx, &api.ApplyPlanRequest{Text: string(text), MadeFrom: current.Generation}, "", d.Reason)
 	}
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case api.KindOf(err) == codes.Aborted: // the next decision is by the plan that came meanwhile
-		n.log.Info("replicas stay: another plan came into force meanwhile", "worker", p.Name)
+		s.log.Info("replicas stay: another plan came into force meanwhile", "worker", p.Name)
 		decision.Error = err.Error()
 	case err != nil:
-		n.log.Warn("the number of replicas cannot be changed", "worker", p.Name, "from", d.From, "to", d.To, "reason", d.Reason, "error", err)
+		s.log.Warn("the number of replicas cannot be changed", "worker", p.Name, "from", d.From, "to", d.To, "reason", d.Reason, "error", err)
 		decision.Error = err.Error()
 	default:
-		n.log.Info("the number of replicas changes", "worker", p.Name, "from", d.From, "to", d.To, "reason", d.Reason)
+		s.log.Info("the number of replicas changes", "worker", p.Name, "from", d.From, "to", d.To, "reason", d.Reason)
 	}
 	return decision
 }
@@ -232,8 +240,7 @@ func (s *scaling) decided(d *api.ScalingDecision) {
 }
 
 // FollowScaling calls f with each decision of this process until ctx ends.
-func (n *Node) FollowScaling(ctx context.Context, f func(*api.ScalingDecision)) {
-	s := &n.scaling
+func (s *scaling) FollowScaling(ctx context.Context, f func(*api.ScalingDecision)) {
 	s.mu.Lock()
 	if s.followers == nil {
 		s.followers = map[int]func(*api.ScalingDecision){}
@@ -332,16 +339,16 @@ func (w *scaled) take(p *plan.Worker, all []*api.ProcessWork, asked time.Time) {
 }
 
 // GetScaling returns the state of the process that decides about replicas.
-func (n *Node) GetScaling(ctx context.Context, _ *api.GetScalingRequest) (*api.GetScalingResponse, error) {
-	current := n.members.plan()
+func (s *scaling) GetScaling(ctx context.Context, _ *api.GetScalingRequest) (*api.GetScalingResponse, error) {
+	current := s.members.plan()
 	if current == nil {
 		return nil, api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
 	}
-	process := n.scaler(current)
-	if process == n.config.Process || process == "" {
-		return n.scalingState(), nil
+	process := s.scaler(current)
+	if process == s.process || process == "" {
+		return s.scalingState(), nil
 	}
-	p := n.members.others()[process]
+	p := s.members.others()[process]
 	if p == nil {
 		return &api.GetScalingResponse{}, nil
 	}
@@ -359,11 +366,10 @@ func (n *Node) GetScaling(ctx context.Context, _ *api.GetScalingRequest) (*api.G
 }
 
 // scalingState returns what this process decides about replicas.
-func (n *Node) scalingState() *api.GetScalingResponse {
-	s := &n.scaling
+func (s *scaling) scalingState() *api.GetScalingResponse {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	resp := &api.GetScalingResponse{Process: n.config.Process, Decisions: slices.Clone(s.decisions)}
+	resp := &api.GetScalingResponse{Process: s.process, Decisions: slices.Clone(s.decisions)}
 	for _, w := range s.workers {
 		resp.Workers = append(resp.Workers, w.shown)
 	}
@@ -372,6 +378,6 @@ func (n *Node) scalingState() *api.GetScalingResponse {
 }
 
 // encodeScaling answers another process's request for that.
-func (n *Node) encodeScaling() ([]byte, error) {
-	return proto.MarshalOptions{}.MarshalAppend([]byte{members.AnswerOK}, n.scalingState())
+func (s *scaling) encodeScaling() ([]byte, error) {
+	return proto.MarshalOptions{}.MarshalAppend([]byte{members.AnswerOK}, s.scalingState())
 }

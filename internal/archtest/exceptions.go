@@ -7,7 +7,6 @@ package archtest
 var crowded = map[string]int{
 	"bench/cmd/weft-bench/demo.Demo":      73,
 	"bus.Store":                           52,
-	"deploy.Node":                         43,
 	"deploy/local.Service":                51,
 	"flow.Match":                          74,
 	"openflow.Version":                    106,

@@ -3,14 +3,49 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/internal/backoff"
+	"github.com/weft-sdn/weft/plan"
 )
+
+// Time limits of applying a configuration.
+const (
+	trialLimit = 20 * time.Second       // to start, unless the request sets it
+	trialMost  = 10 * time.Minute       // the longest limit that a request may set
+	trialQuiet = 500 * time.Millisecond // services must run with it for this long
+	trialPoll  = 20 * time.Millisecond
+)
+
+// configurations brings configurations into force, each on trial first, and keeps their
+// history.
+type configurations struct {
+	config  *NodeConfig
+	members *membership
+	log     *slog.Logger
+	store   *config.Store // the history
+	metrics *configMetrics
+	trials  sync.WaitGroup  // those that go on
+	resumed chan struct{}   // closed when a trial left by an earlier run is resolved
+	life    context.Context // lasts until the services have stopped; nil before Run; guarded by the lock of members
+}
+
+// candidate is a configuration to apply.
+type candidate struct {
+	doc     *plan.Document
+	text    string
+	old     *members.Current
+	rev     uint64 // of the plan in force
+	plan    *plan.Plan
+	changes []*api.ConfigChange
+}
 
 // finishTrial waits until all processes have applied a configuration on trial, and
 // keeps it. If they fail, it restores the former configuration and records why.

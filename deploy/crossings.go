@@ -34,66 +34,6 @@ func (n *Node) countCall(from *local.Service, owner, method string, peer *member
 	t.Took(time.Since(began), 1)
 }
 
-// count counts events that another process has taken into its queues. That
-// process knows when they are handled.
-func (o *sender) count(events []queued) {
-	now := time.Now().UnixNano()
-	var last local.CrossingOf
-	var t *local.Tally
-	for _, e := range events {
-		if e.kind != eventHappened {
-			continue
-		}
-		of := local.CrossingOf{
-			From: members.OwnerOf(e.subject), To: e.service, ToProcess: o.peer.Entry.Load().Process,
-			Kind: "event", Name: e.subject, Transport: o.peer.TransportOf(members.EventsMethod),
-		}
-		if of != last {
-			t, last = o.senders.worker.Crossings().Of(of), of
-		}
-		t.Add(1)
-		if e.at != 0 {
-			t.Took(time.Duration(now-e.at), 1)
-		}
-	}
-}
-
-// eventArrivals counts the events of one batch of another process.
-type eventArrivals struct {
-	worker *local.Worker
-	from   string // the process
-	at     int64
-	last   local.CrossingOf
-	t      *local.Tally
-}
-
-// of returns the tally of a subject's events for a service.
-func (a *eventArrivals) of(service, subject string) *local.Tally {
-	if a.from == "" {
-		return nil
-	}
-	of := local.CrossingOf{From: members.OwnerOf(subject), FromProcess: a.from, To: service, Kind: "event", Name: subject}
-	if of != a.last {
-		a.t, a.last = a.worker.Crossings().Of(of), of
-	}
-	return a.t
-}
-
-// processOf returns the name of the process that a receiver receives from;
-// empty as long as the directory does not have it.
-func (in *receiver) processOf(m *membership, incarnation uint64) string {
-	if in.process == "" {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		for _, e := range m.entries {
-			if e.Incarnation == incarnation {
-				in.process = e.Process
-			}
-		}
-	}
-	return in.process
-}
-
 // processName returns the name of this process, as ListWorkers has it.
 func (n *Node) processName() string {
 	if n.config.Alone {

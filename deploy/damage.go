@@ -25,12 +25,6 @@ func Rebuilt(specs []weft.Spec) func(bucket string) bool {
 	}
 }
 
-// checkedStore is a Store that can detect that it has lost data.
-type checkedStore interface {
-	Damages() []bus.Damage
-	DamageChanged() <-chan struct{}
-}
-
 // followRepairs restarts services whose buckets were repaired, because they
 // read only part of the data before. Services with replicas follow their
 // buckets, so they do not restart.

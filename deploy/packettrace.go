@@ -14,6 +14,13 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
+// Bounds of what is kept of packets.
+const (
+	watchLate  = 12 * time.Second // a packet whose end is not known by then is told without it
+	watchWalks = 4096             // packets whose way is not known whole yet
+	watchSpans = 64               // of a packet
+)
+
 // packetTraces holds the traces of packets that are not complete yet.
 type packetTraces struct {
 	by    map[uint64]*packetTrace // by trace

@@ -167,6 +167,21 @@ func (l *receivers) take(s *members.Stamp, batch []byte) ([]byte, error) {
 	return []byte{members.AnswerOK}, nil
 }
 
+// processOf returns the name of the process that a receiver receives from;
+// empty as long as the directory does not have it.
+func (in *receiver) processOf(m *membership, incarnation uint64) string {
+	if in.process == "" {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for _, e := range m.entries {
+			if e.Incarnation == incarnation {
+				in.process = e.Process
+			}
+		}
+	}
+	return in.process
+}
+
 // partitionOf returns the partition of the services that published a batch.
 func (in *receiver) partitionOf(m *membership, incarnation uint64, s *members.Stamp) string {
 	if s != nil {
@@ -220,4 +235,25 @@ func (l *receivers) complete(s *local.Service) bool {
 		}
 	}
 	return true
+}
+
+// eventArrivals counts the events of one batch of another process.
+type eventArrivals struct {
+	worker *local.Worker
+	from   string // the process
+	at     int64
+	last   local.CrossingOf
+	t      *local.Tally
+}
+
+// of returns the tally of a subject's events for a service.
+func (a *eventArrivals) of(service, subject string) *local.Tally {
+	if a.from == "" {
+		return nil
+	}
+	of := local.CrossingOf{From: members.OwnerOf(subject), FromProcess: a.from, To: service, Kind: "event", Name: subject}
+	if of != a.last {
+		a.t, a.last = a.worker.Crossings().Of(of), of
+	}
+	return a.t
 }

@@ -319,6 +319,30 @@ func (o *sender) done(first uint64, n int) {
 	o.number += uint64(n)
 }
 
+// count counts events that another process has taken into its queues. That
+// process knows when they are handled.
+func (o *sender) count(events []queued) {
+	now := time.Now().UnixNano()
+	var last local.CrossingOf
+	var t *local.Tally
+	for _, e := range events {
+		if e.kind != eventHappened {
+			continue
+		}
+		of := local.CrossingOf{
+			From: members.OwnerOf(e.subject), To: e.service, ToProcess: o.peer.Entry.Load().Process,
+			Kind: "event", Name: e.subject, Transport: o.peer.TransportOf(members.EventsMethod),
+		}
+		if of != last {
+			t, last = o.senders.worker.Crossings().Of(of), of
+		}
+		t.Add(1)
+		if e.at != 0 {
+			t.Took(time.Duration(now-e.at), 1)
+		}
+	}
+}
+
 // over reports whether the other process has ended.
 func (o *sender) over() bool {
 	o.mu.Lock()

@@ -17,6 +17,12 @@ import (
 // partMost is the most bytes in one part of a bucket that ReadStore returns.
 const partMost = 1 << 20
 
+// checkedStore is a Store that can detect that it has lost data.
+type checkedStore interface {
+	Damages() []bus.Damage
+	DamageChanged() <-chan struct{}
+}
+
 // keptStore is a Store that can be inspected as a whole, and repaired.
 type keptStore interface {
 	checkedStore

@@ -23,10 +23,7 @@ const watchMethod = "deploy.Watch"
 const (
 	watchPeriod  = 200 * time.Millisecond // between two questions to all processes
 	watchTimeout = 600 * time.Millisecond // of a question
-	watchLate    = 12 * time.Second       // a packet whose end is not known by then is told without it
 	watchQueue   = 256                    // packets that wait for one client
-	watchWalks   = 4096                   // packets whose way is not known whole yet
-	watchSpans   = 64                     // of a packet
 	watchRounds  = 8                      // questions at once to a process that has more to tell
 	watchHolds   = 3                      // rounds at most until a watch samples though not all processes have heard of it
 )

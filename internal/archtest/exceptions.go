@@ -46,7 +46,6 @@ var tangled = map[string]int{
 	"cmd/weft/planner":            5,
 	"cmd/weft/policy":             7,
 	"cmd/weft/run":                7,
-	"deploy":                      17,
 	"deploy/apps":                 11,
 	"deploy/local":                18,
 	"deploy/packets":              9,

@@ -32,6 +32,13 @@ type facts struct {
 	heard map[members.RunOf]epochs // of lasting facts, by service and partition
 }
 
+func newFacts(m *membership, w *local.Worker, specs []weft.Spec) *facts {
+	return &facts{
+		members: m, worker: w, specs: specs, withdrawAfter: withdrawLate, known: map[*local.Subject]map[string]noted{},
+		swept: map[members.RunOf]uint64{}, heard: map[members.RunOf]epochs{},
+	}
+}
+
 // epochs are those of the first run and of the last one of which something was
 // heard.
 type epochs struct{ first, last uint64 }
@@ -65,9 +72,6 @@ func (f *facts) note(sub *local.Subject, key string, event any, source publisher
 		f.noteLasting(of, sub, key, event, source)
 		return
 	}
-	if f.known == nil {
-		f.known = map[*local.Subject]map[string]noted{}
-	}
 	m := f.known[sub]
 	if m == nil {
 		m = map[string]noted{}
@@ -92,12 +96,6 @@ func (f *facts) note(sub *local.Subject, key string, event any, source publisher
 // that was heard: what that sends cannot be outdated by an earlier one. The caller
 // holds the lock.
 func (f *facts) noteLasting(of members.RunOf, sub *local.Subject, key string, event any, source publisher) {
-	if f.known == nil {
-		f.known = map[*local.Subject]map[string]noted{}
-	}
-	if f.heard == nil {
-		f.heard = map[members.RunOf]epochs{}
-	}
 	runs, again := f.heard[of]
 	if !again || source.epoch < runs.first {
 		runs.first = source.epoch
@@ -195,9 +193,6 @@ func (f *facts) sweep(service string, run publisher) {
 	current := f.members.links.View.Load().Current
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.swept == nil {
-		f.swept = map[members.RunOf]uint64{}
-	}
 	of := members.RunOf{Service: service, Partition: run.partition}
 	f.swept[of] = max(f.swept[of], run.epoch)
 	for sub, m := range f.known {

@@ -12,7 +12,7 @@ import (
 // TestLateFact has events of an earlier run come after those of a later one.
 func TestLateFact(t *testing.T) {
 	m := &membership{entries: map[string]*members.Entry{}}
-	f := &facts{members: m}
+	f := newFacts(m, nil, nil)
 	sub := &local.Subject{Name: api.LinkChangedEvent.SubjectName(), Decl: api.LinkChangedEvent}
 	f.note(sub, "1/1", &api.LinkChanged{Link: &api.Link{State: "up"}}, publisher{epoch: 2})
 	for _, x := range []struct {
@@ -42,7 +42,7 @@ func TestLateFact(t *testing.T) {
 // as soon as a later one has said something of it, though the directory lists both.
 func TestReplacedRun(t *testing.T) {
 	m := &membership{entries: map[string]*members.Entry{"a": {Services: []members.ServiceState{{Name: "southbound", Epoch: 1}}}}}
-	f := &facts{members: m, specs: []weft.Spec{{Name: "southbound", Standby: true}}}
+	f := newFacts(m, nil, []weft.Spec{{Name: "southbound", Standby: true}})
 	sub := &local.Subject{Name: api.SwitchChangedEvent.SubjectName(), Decl: api.SwitchChangedEvent}
 	up, down := &api.SwitchChanged{Switch: &api.Switch{Dpid: "1", Connected: true}}, &api.SwitchChanged{Switch: &api.Switch{Dpid: "1"}}
 	f.note(sub, "1", up, publisher{epoch: 1})
@@ -87,7 +87,7 @@ func TestLateLastingFact(t *testing.T) {
 		{"of another partition", []told{{"a", learnt, east}}, told{"a", learnt, one}, false, false},
 	} {
 		m := &membership{entries: map[string]*members.Entry{}}
-		f := &facts{members: m}
+		f := newFacts(m, nil, nil)
 		for _, b := range x.before {
 			f.note(sub, b.key, b.event, b.by)
 		}

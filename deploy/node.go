@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/apps"
 	"github.com/weft-sdn/weft/deploy/config"
 	"github.com/weft-sdn/weft/deploy/local"
@@ -34,7 +35,7 @@ type Node struct {
 	reconciler reconciler
 	receivers  receivers
 	senders    senders
-	facts      facts
+	facts      *facts
 	apps       attached
 
 	// What answers the gateway.
@@ -99,18 +100,21 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 		n.storeAdmin = &StoreAdmin{store: kept}
 		n.worker.Metrics("deploy").Gauge("damaged_buckets", "Buckets of the durable state that are damaged, as weft store status lists them.", func() float64 { return float64(len(kept.Damages())) })
 	}
-	n.scaling = scaling{process: c.Process, members: m, worker: n.worker, plans: &n.plans, work: n.GetWork, log: c.Log}
-	n.watchers = watchers{members: m, worker: n.worker}
 	n.plans = plans{config: &n.config, members: m, log: c.Log, history: history, configs: configs}
 	n.configurations = configurations{
 		config: &n.config, members: m, log: c.Log, store: configs, metrics: newConfigMetrics(m, n.worker), resumed: make(chan struct{}),
 	}
-	n.facts = facts{members: m, worker: n.worker, specs: c.Specs, withdrawAfter: withdrawLate}
-	n.receivers = receivers{members: m, worker: n.worker, facts: &n.facts, log: c.Log}
+	n.scaling = scaling{
+		process: c.Process, members: m, worker: n.worker, plans: &n.plans, work: n.GetWork, log: c.Log,
+		workers: map[string]*scaled{}, followers: map[int]func(*api.ScalingDecision){},
+	}
+	n.watchers = watchers{members: m, worker: n.worker, clients: map[uint64]*watcher{}}
+	n.facts = newFacts(m, n.worker, c.Specs)
+	n.receivers = receivers{members: m, worker: n.worker, facts: n.facts, log: c.Log, from: map[uint64]*receiver{}}
 	n.senders = senders{members: m, worker: n.worker, log: c.Log, to: map[string]*sender{}}
 	n.reconciler = reconciler{
 		config: &n.config, members: m, worker: n.worker, receivers: &n.receivers, senders: &n.senders, apps: &n.apps,
-		log: c.Log, rebuild: n.rebuild, changed: local.NewSignal(),
+		log: c.Log, rebuild: n.rebuild, changed: local.NewSignal(), refused: map[string]uint64{},
 	}
 	n.apps.init(n)
 	n.packets = packets.New(packets.Config{

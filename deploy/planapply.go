@@ -38,12 +38,11 @@ func (ps *plans) GetPlan(ctx context.Context, req *api.GetPlanRequest) (*api.Pla
 		m.Text = former.Plan
 		return m, nil
 	}
-	ps.members.mu.Lock()
-	defer ps.members.mu.Unlock()
-	if ps.members.current == nil {
+	current := ps.members.plan()
+	if current == nil {
 		return nil, api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
 	}
-	return &api.Plan{Text: ps.members.current.Plan, Generation: ps.members.current.Generation}, nil
+	return &api.Plan{Text: current.Plan, Generation: current.Generation}, nil
 }
 
 // ApplyPlan brings another plan into force. It returns when the plan is

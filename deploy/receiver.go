@@ -54,9 +54,6 @@ type subscriber struct {
 func (l *receivers) of(incarnation uint64) *receiver {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.from == nil {
-		l.from = map[uint64]*receiver{}
-	}
 	in := l.from[incarnation]
 	if in == nil {
 		for k, old := range l.from {

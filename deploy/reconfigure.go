@@ -43,9 +43,6 @@ func (r *reconciler) reconfigure(ctx context.Context, s *local.Service, settings
 // plan, and notifies the others.
 func (r *reconciler) refuse(current *members.Current, name string, err error) {
 	r.log.Error("service cannot do with its configuration", "service", name, "generation", current.Generation, "error", err)
-	if r.refused == nil {
-		r.refused = map[string]uint64{}
-	}
 	r.refused[name] = current.Generation
 	r.members.mu.Lock()
 	r.members.entry.Failed = &members.ConfigFailure{Generation: current.Generation, Service: name, Error: err.Error()}

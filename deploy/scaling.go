@@ -155,9 +155,6 @@ func (s *scaling) keep(workers []*plan.Worker) {
 			continue
 		}
 		w := &scaled{before: map[string]*api.ProcessWork{}, start: firstStart, shown: &api.ScaledWorker{Worker: p.Name, Wanted: uint32(p.Replicas)}}
-		if s.workers == nil {
-			s.workers = map[string]*scaled{}
-		}
 		s.workers[p.Name] = w
 		m := s.worker.Metrics("scaler")
 		m.Gauge("wanted", "Replicas of an autoscaled worker that the model wants.", func() float64 {
@@ -242,9 +239,6 @@ func (s *scaling) decided(d *api.ScalingDecision) {
 // FollowScaling calls f with each decision of this process until ctx ends.
 func (s *scaling) FollowScaling(ctx context.Context, f func(*api.ScalingDecision)) {
 	s.mu.Lock()
-	if s.followers == nil {
-		s.followers = map[int]func(*api.ScalingDecision){}
-	}
 	id := s.next
 	s.next++
 	s.followers[id] = f

@@ -93,9 +93,6 @@ func (l *watchers) add(w *watcher) bool {
 	if len(l.clients) >= local.MostWatches {
 		return false
 	}
-	if l.clients == nil {
-		l.clients = map[uint64]*watcher{}
-	}
 	l.clients[w.watch.Id] = w
 	if l.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())

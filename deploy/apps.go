@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,9 @@ const outsideMethod = "deploy.Outside"
 
 // attached holds the apps that are attached to this process.
 type attached struct {
-	node        *Node
+	config      *NodeConfig
+	members     *membership
+	log         *slog.Logger
 	server      atomic.Pointer[apps.Server]         // nil: no app may attach
 	stages      atomic.Pointer[map[string]apps.App] // by name; replaced, never written to
 	watch       atomic.Pointer[map[string]apps.App] // the observers, alike
@@ -38,7 +41,7 @@ type attached struct {
 }
 
 func (a *attached) init(n *Node) {
-	a.node, a.metric = n, n.worker.Metrics("deploy")
+	a.config, a.members, a.log, a.metric = &n.config, &n.members, n.log, n.worker.Metrics("deploy")
 	a.stages.Store(&map[string]apps.App{})
 	a.watch.Store(&map[string]apps.App{})
 }
@@ -81,7 +84,7 @@ func (n *Node) Ready() error {
 // timeout returns the time that the plan gives an app to answer; 0 if it gives
 // none.
 func (a *attached) timeout(name string) time.Duration {
-	if v := a.node.members.links.View.Load(); v.Current != nil {
+	if v := a.members.links.View.Load(); v.Current != nil {
 		if app := v.Current.InForce().App(name); app != nil {
 			return app.Timeout
 		}
@@ -92,7 +95,7 @@ func (a *attached) timeout(name string) time.Duration {
 // grant returns the rights that the plan gives an app; none if it does not name
 // the app.
 func (a *attached) grant(name string) apps.Grant {
-	if v := a.node.members.links.View.Load(); v.Current != nil {
+	if v := a.members.links.View.Load(); v.Current != nil {
 		if app := v.Current.InForce().App(name); app != nil {
 			switches, err := flow.ParseSwitchList(app.Switches)
 			if err == nil { // as in a plan that was checked
@@ -106,7 +109,7 @@ func (a *attached) grant(name string) apps.Grant {
 // refused counts an app's request that the plan does not permit. Apps that the
 // plan does not name share one label in the metrics.
 func (a *attached) refused(name, reason string) {
-	if v := a.node.members.links.View.Load(); v.Current == nil || v.Current.InForce().App(name) == nil {
+	if v := a.members.links.View.Load(); v.Current == nil || v.Current.InForce().App(name) == nil {
 		name = ""
 	}
 	a.metric.Counter("app_refused_total", "Calls and decisions of apps that the plan does not give them, by reason; without a name those of callers that it does not name.", "app", name, "reason", reason).Add(1)
@@ -117,16 +120,15 @@ func (a *attached) attach(info apps.AppInfo) (detach func(), err error) {
 	if err := a.fits(info); err != nil {
 		return nil, err
 	}
-	n := a.node
 	state := members.AppState{Name: info.Name, Kind: info.Kind.String(), Transport: info.Transport, Peer: info.Peer, Epoch: uint64(time.Now().UnixNano())}
 	a.set(info.Kind, info.Name, info.App)
-	n.members.mu.Lock()
-	n.members.entry.Apps = append(slices.Clone(n.members.entry.Apps), state)
-	n.members.mu.Unlock()
+	a.members.mu.Lock()
+	a.members.entry.Apps = append(slices.Clone(a.members.entry.Apps), state)
+	a.members.mu.Unlock()
 	detach = func() {
-		n.members.mu.Lock()
-		n.members.entry.Apps = slices.DeleteFunc(slices.Clone(n.members.entry.Apps), func(s members.AppState) bool { return s == state })
-		n.members.mu.Unlock()
+		a.members.mu.Lock()
+		a.members.entry.Apps = slices.DeleteFunc(slices.Clone(a.members.entry.Apps), func(s members.AppState) bool { return s == state })
+		a.members.mu.Unlock()
 		a.set(info.Kind, info.Name, nil)
 		if !a.leaving.Load() {
 			a.publish()
@@ -141,8 +143,8 @@ func (a *attached) attach(info apps.AppInfo) (detach func(), err error) {
 func (a *attached) publish() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if err := a.node.members.publish(ctx); err != nil {
-		a.node.log.Warn("the other processes do not know yet which apps are attached", "error", err)
+	if err := a.members.publish(ctx); err != nil {
+		a.log.Warn("the other processes do not know yet which apps are attached", "error", err)
 		a.unpublished.Store(true)
 	}
 }
@@ -156,9 +158,9 @@ func (a *attached) republish() {
 
 // fits returns an error that says why an app cannot attach.
 func (a *attached) fits(info apps.AppInfo) error {
-	v := a.node.members.links.View.Load()
+	v := a.members.links.View.Load()
 	switch {
-	case a.node.config.spec(info.Name) != nil:
+	case a.config.spec(info.Name) != nil:
 		return api.Errorf(codes.InvalidArgument, "a service of Weft's is called %s; choose another name", info.Name)
 	case v.Current == nil:
 		return api.Errorf(codes.Unavailable, "this process has not seen the plan yet; try again")
@@ -184,8 +186,8 @@ func (a *attached) set(kind apps.Kind, name string, app apps.App) {
 	if kind == apps.Observer {
 		at = &a.watch
 	}
-	a.node.members.mu.Lock()
-	defer a.node.members.mu.Unlock()
+	a.members.mu.Lock()
+	defer a.members.mu.Unlock()
 	next := map[string]apps.App{}
 	for k, v := range *at.Load() {
 		next[k] = v

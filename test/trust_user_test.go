@@ -407,6 +407,17 @@ func userRefused(t *testing.T, f *faults) {
 		t.Fatal(err)
 	}
 	fails("a directory below root's", "chmod o+x", "--data-dir", filepath.Join(dir, "closed", "data"))
+	secret := filepath.Join(dir, "weft.yaml")
+	if err := os.WriteFile(secret, []byte("hosts: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fails("a configuration of root's", "permission denied", "--data-dir", filepath.Join(dir, "refused", "data"), "--config", secret)
+	fails("a wrong setting", "unknown key", "--data-dir", filepath.Join(dir, "refused", "data"), "--set", "hosts.none=1")
+	eventually(t, "no directory left of them", func() bool {
+		_, err := os.Lstat(filepath.Join(dir, "refused"))
+		_, err2 := os.Lstat(filepath.Join(dir, "closed", "data"))
+		return os.IsNotExist(err) && os.IsNotExist(err2)
+	})
 	token := filepath.Join(home, "letters")
 	fails("a file of root's", "--user root", "--data-dir", filepath.Join(dir, "one"), "--set", "gateway.token_file="+token)
 	fails("a user that is not there", "there is no such user", "--data-dir", filepath.Join(dir, "one"), "--user", "no-such-user")

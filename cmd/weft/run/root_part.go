@@ -44,6 +44,8 @@ type partConfig struct {
 	QoS        *qos.Config `json:"qos"`        // nil: it brings no queues
 	Why        string      `json:"why"`        // it brings none
 	Namespaces []string    `json:"namespaces"` // in which it opens sockets
+
+	Made madeDirectories `json:"made"` // for this controller; it removes those that are empty at its end
 }
 
 // rootPart is a part that runs.
@@ -238,6 +240,7 @@ func runPart(controller io.Reader, socket *os.File) error {
 	maps.Copy(verbs, netspace.Rights(c.Namespaces))
 	go func() {
 		_, _ = io.Copy(io.Discard, io.MultiReader(d.Buffered(), controller))
+		c.Made.removeEmpty()
 		if path := l.Addr().String(); strings.HasPrefix(path, partDirectory+"/") { // nobody else's, as long as the lock is ours
 			_ = os.Remove(path)
 			_ = os.Remove(strings.TrimSuffix(path, ".sock") + ".lock")

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -32,7 +33,10 @@ func (o *traceOptions) check() error {
 	if o.endpoint == "" {
 		return nil
 	}
-	return o.config("").Check()
+	if err := o.config("").Check(); err != nil {
+		return fmt.Errorf("--trace: %w", err)
+	}
+	return nil
 }
 
 // args returns the flags for another process.

@@ -101,6 +101,9 @@ fail, so this is for parts that stand by themselves, such as learning switches:
   weft up --services southbound,forwarding --set forwarding.mode=learning`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd, args); err != nil {
+				return err
+			}
 			part, err := o.part(args)
 			if err == nil {
 				err = leaveRoot(o.user, o.DataDir, "up", part)
@@ -142,34 +145,15 @@ fail, so this is for parts that stand by themselves, such as learning switches:
 // Up runs the controller until ctx ends: it builds in order and stops in
 // reverse.
 func Up(ctx context.Context, cmd *cobra.Command, o *UpOptions) error {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.LogLevel)); err != nil {
-		return cli.Usagef(cmd, "--log-level %q; allowed: debug, info, warn, error", o.LogLevel)
-	}
-	if o.quiet {
-		level = max(level, slog.LevelWarn)
+	level, listen, err := o.checkFlags(cmd)
+	if err != nil {
+		return err
 	}
 	kept := &keptLog{to: cmd.ErrOrStderr()}
 	log := slog.New(slog.NewTextHandler(kept, &slog.HandlerOptions{Level: level}))
-	listen, err := ListenAddresses(o.Listen)
-	if err = errors.Join(err, o.trace.check()); err != nil {
-		return cli.Usagef(cmd, "%v", err)
-	}
-	if err := enoughFiles(); err != nil {
-		return err
-	}
-	tuneMemory()
-	if o.profile != "" {
-		stop, err := startProfile(o.profile)
-		if err != nil {
-			return err
-		}
-		defer stop()
-	}
-
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	dir, err := DataDirectory(o.DataDir)
+	dir, err := DataPath(o.DataDir)
 	if err != nil {
 		return err
 	}
@@ -189,6 +173,19 @@ func Up(ctx context.Context, cmd *cobra.Command, o *UpOptions) error {
 	a, err := o.alone(all, listen)
 	if err != nil {
 		return err
+	}
+	made, err := makeDataDirectory(dir)
+	defer made.removeEmpty()
+	if err != nil {
+		return err
+	}
+	tuneMemory()
+	if o.profile != "" {
+		stop, err := startProfile(o.profile)
+		if err != nil {
+			return err
+		}
+		defer stop()
 	}
 	store, err := bus.Open(ctx, bus.Config{Directory: dir, Rebuilt: deploy.Rebuilt(all), Log: log.With("service", "bus")})
 	if err != nil {
@@ -214,6 +211,44 @@ func Up(ctx context.Context, cmd *cobra.Command, o *UpOptions) error {
 	return errors.Join(err, store.Close())
 }
 
+// checkFlags returns the level of the log and where switches connect, or what is wrong
+// with flags or with the limits of this process.
+func (o *UpOptions) checkFlags(cmd *cobra.Command) (level slog.Level, listen []string, err error) {
+	if err := level.UnmarshalText([]byte(o.LogLevel)); err != nil {
+		return level, nil, cli.Usagef(cmd, "--log-level %q; allowed: debug, info, warn, error", o.LogLevel)
+	}
+	if o.quiet {
+		level = max(level, slog.LevelWarn)
+	}
+	listen, err = ListenAddresses(o.Listen)
+	if err = errors.Join(err, o.checkHTTP(), o.trace.check()); err != nil {
+		return level, nil, cli.Usagef(cmd, "%v", err)
+	}
+	return level, listen, enoughFiles()
+}
+
+// check returns what a controller would refuse to start with, before anything is made and
+// before it becomes another user.
+func (o *UpOptions) check(cmd *cobra.Command, args []string) error {
+	_, listen, err := o.checkFlags(cmd)
+	if err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		_, _, err := o.planned(cmd, args[0])
+		return err
+	}
+	dir, err := DataPath(o.DataDir)
+	if err != nil {
+		return err
+	}
+	if list, err := survivors(dir); err != nil || len(list) > 0 {
+		return err // they are taken over, with settings of theirs
+	}
+	_, err = o.alone(services.All(gateway.Process{}), listen)
+	return err
+}
+
 // ListenAddresses brings the values of --listen into the form of the
 // configuration.
 func ListenAddresses(flags []string) ([]string, error) {
@@ -231,6 +266,16 @@ func ListenAddresses(flags []string) ([]string, error) {
 		list = append(list, l)
 	}
 	return list, nil
+}
+
+// checkHTTP says what is wrong with --http and --ryu.
+func (o *UpOptions) checkHTTP() error {
+	for _, f := range []struct{ flag, value string }{{"http", o.HTTP}, {"ryu", o.ryu}} {
+		if f.value != "" && !hostPort(f.value) {
+			return fmt.Errorf("--%s %q: want HOST:PORT, such as 127.0.0.1:8181", f.flag, f.value)
+		}
+	}
+	return nil
 }
 
 func hostPort(s string) bool {
@@ -254,22 +299,6 @@ func DataPath(dir string) (string, error) {
 		return "", fmt.Errorf("no home directory for the durable state (%w); name a directory with --data-dir", err)
 	}
 	return filepath.Join(home, ".local", "state", "weft"), nil
-}
-
-// DataDirectory returns the directory of the durable state, made if need be.
-func DataDirectory(dir string) (string, error) {
-	dir, err := DataPath(dir)
-	if err != nil {
-		return "", err
-	}
-	err = os.MkdirAll(filepath.Dir(dir), 0o755) // who runs the controller passes here
-	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
-	}
-	if err != nil {
-		return "", fmt.Errorf("directory of the durable state: %w; name another with --data-dir", err)
-	}
-	return dir, nil
 }
 
 // auditDirectory returns where, in the directory of the durable state, the audit

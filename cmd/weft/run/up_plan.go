@@ -18,8 +18,6 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/bus"
-	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/cmd/weft/planner"
 	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/certs"
 	"github.com/weft-sdn/weft/deploy/config"
@@ -36,27 +34,22 @@ import (
 
 // upPlan brings a plan into force and keeps its processes until ctx ends.
 func upPlan(ctx context.Context, cmd *cobra.Command, o *UpOptions, name string) error {
-	if o.Config != "" || len(o.Services) > 0 {
-		return cli.Usagef(cmd, "--config and --services are for weft up without a plan; put config: and workers: into the plan")
-	}
-	p, err := planner.ReadPlan(name)
+	p, set, err := o.planned(cmd, name)
 	if err != nil {
 		return err
 	}
-	k, all, err := o.keeper(cmd, "")
+	dir, err := DataPath(o.DataDir)
 	if err != nil {
 		return err
 	}
-	if err := config.CheckPlan(p, all); err != nil {
+	k, all, err := o.keeper(cmd, dir)
+	if err != nil {
 		return err
 	}
-	if k.set, err = o.settings(p); err == nil {
-		err = config.CheckPlan(p, all, overrides(k.set)...)
-	}
+	k.set = set
+	made, err := makeDataDirectory(dir)
+	defer made.removeEmpty()
 	if err != nil {
-		return cli.Usagef(cmd, "%v", err)
-	}
-	if k.dir, err = DataDirectory(o.DataDir); err != nil {
 		return err
 	}
 	return k.up(ctx, cmd, p, all, func() (*plan.Plan, error) { return k.enforce(ctx, p, all) })
@@ -65,17 +58,8 @@ func upPlan(ctx context.Context, cmd *cobra.Command, o *UpOptions, name string) 
 // keeper returns the supervisor's side of a plan in a directory, as the flags
 // say, and the services of this build.
 func (o *UpOptions) keeper(cmd *cobra.Command, dir string) (*keeper, []weft.Spec, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.LogLevel)); err != nil {
-		return nil, nil, cli.Usagef(cmd, "--log-level %q; allowed: debug, info, warn, error", o.LogLevel)
-	}
-	if err := o.trace.check(); err != nil {
-		return nil, nil, cli.Usagef(cmd, "%v", err)
-	}
-	if o.quiet {
-		level = max(level, slog.LevelWarn)
-	}
-	if err := enoughFiles(); err != nil {
+	level, _, err := o.checkFlags(cmd)
+	if err != nil {
 		return nil, nil, err
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))

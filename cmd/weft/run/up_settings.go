@@ -3,17 +3,69 @@ package run
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 
+	"github.com/weft-sdn/weft/bus"
+	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/planner"
+	"github.com/weft-sdn/weft/deploy"
 	"github.com/weft-sdn/weft/deploy/config"
+	"github.com/weft-sdn/weft/deploy/members"
 	"github.com/weft-sdn/weft/plan"
+	"github.com/weft-sdn/weft/services"
+	"github.com/weft-sdn/weft/services/gateway"
+
+	"github.com/spf13/cobra"
 )
+
+// planned returns a plan, and the settings that flags make for it, if a controller can be
+// started with them.
+func (o *UpOptions) planned(cmd *cobra.Command, name string) (*plan.Plan, []string, error) {
+	if o.Config != "" || len(o.Services) > 0 {
+		return nil, nil, cli.Usagef(cmd, "--config and --services are for weft up without a plan; put config: and workers: into the plan")
+	}
+	p, err := planner.ReadPlan(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := services.All(gateway.Process{})
+	if err := config.CheckPlan(p, all); err != nil {
+		return nil, nil, err
+	}
+	set, err := o.settings(p)
+	if err == nil {
+		err = config.CheckPlan(p, all, overrides(set)...)
+	}
+	if err != nil {
+		return nil, nil, cli.Usagef(cmd, "%v", err)
+	}
+	if _, err := loadIdentity(o.certs, "supervisor"); err != nil {
+		return nil, nil, err
+	}
+	dir, err := DataPath(o.DataDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, bus.LockFile)); p.Bus.URL == "" && errors.Is(err, fs.ErrNotExist) { // it is the first plan there
+		first, err := members.Succeed(nil, p, all)
+		if err == nil {
+			err = deploy.Startable(first, machineName(), secureIn(o.certs))
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return p, set, nil
+}
 
 // settings returns the settings that flags make, for every process. Those of
 // where to listen make sense only once.
 func (o *UpOptions) settings(p *plan.Plan) ([]string, error) {
 	listen, err := ListenAddresses(o.Listen)
-	if err != nil {
+	if err = errors.Join(err, o.checkHTTP()); err != nil {
 		return nil, err
 	}
 	if len(p.Partitions) > 1 && (len(listen) > 0 || o.HTTP != "" || o.ryu != "") {

@@ -136,10 +136,12 @@ func leaveRoot(flag, data, key string, part partConfig) error {
 	if a.UID == 0 {
 		return handOver(dir, a)
 	}
-	if dir, err = DataDirectory(dir); err != nil {
+	made, err := makeDataDirectory(dir)
+	defer made.removeEmpty()
+	if err != nil {
 		return err
 	}
-	part.UID, part.Workers = a.UID, workersDirectory(dir)
+	part.UID, part.Workers, part.Made = a.UID, workersDirectory(dir), made
 	p, err := startPart(part, dir, key)
 	if errors.As(err, new(inUse)) {
 		return err // --user root does not help

@@ -78,6 +78,9 @@ plan is applied, services come and go while it runs. Without certificates
   weft worker --process routing-1 --bus tls://bus.example.org:4222 --certs /etc/weft/certs --listen 192.0.2.7:7000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := o.check(cmd); err != nil {
+				return err
+			}
 			if err := leaveRoot(o.user, o.dataDir, "worker "+o.process, o.part()); err != nil {
 				return err
 			}
@@ -119,17 +122,26 @@ func (o *workerOptions) part() (c partConfig) {
 	return c
 }
 
-// work runs a process of a plan until ctx ends.
-func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
-	var level slog.Level
+// check returns the level of the log, or what is wrong with flags or with the limits of this
+// process.
+func (o *workerOptions) check(cmd *cobra.Command) (level slog.Level, err error) {
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return cli.Usagef(cmd, "--log-level %q; allowed: debug, info, warn, error", o.logLevel)
+		return level, cli.Usagef(cmd, "--log-level %q; allowed: debug, info, warn, error", o.logLevel)
 	}
 	if o.process == "" || o.bus == "" {
-		return cli.Usagef(cmd, "--process and --bus want values: the name of an instance in the plan, and a URL such as nats://127.0.0.1:4222")
+		return level, cli.Usagef(cmd, "--process and --bus want values: the name of an instance in the plan, and a URL such as nats://127.0.0.1:4222")
 	}
 	if err := o.trace.check(); err != nil {
-		return cli.Usagef(cmd, "%v", err)
+		return level, cli.Usagef(cmd, "%v", err)
+	}
+	return level, enoughFiles()
+}
+
+// work runs a process of a plan until ctx ends.
+func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
+	level, err := o.check(cmd)
+	if err != nil {
+		return err
 	}
 	data, err := DataPath(o.dataDir)
 	if err != nil {
@@ -137,9 +149,6 @@ func work(ctx context.Context, cmd *cobra.Command, o *workerOptions) error {
 	}
 	kept := &keptLog{to: cmd.ErrOrStderr(), process: o.process, directory: workersDirectory(data)}
 	log := slog.New(slog.NewTextHandler(kept, &slog.HandlerOptions{Level: level})).With("process", o.process)
-	if err := enoughFiles(); err != nil {
-		return err
-	}
 	tuneMemory()
 	if o.profile != "" {
 		stop, err := startProfile(o.profile)

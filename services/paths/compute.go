@@ -3,6 +3,7 @@ package paths
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"google.golang.org/grpc/codes"
 
@@ -49,7 +50,11 @@ func (c *convergence) computePaths(ctx context.Context, req *api.ComputePathsReq
 		case errors.As(err, &lacks):
 			answer.Reason = "no path: " + lacks.text
 		case err != nil:
-			return nil, api.Errorf(codes.InvalidArgument, "demand %d (%.80q): %w", i+1, m.GetName(), err)
+			what := fmt.Sprintf("demand %d", i+1)
+			if m.GetName() != "" {
+				what += fmt.Sprintf(" (%.80q)", m.GetName())
+			}
+			return nil, api.Errorf(codes.InvalidArgument, "%s: %w", what, err)
 		default:
 			demands, of = append(demands, *d), append(of, i)
 		}

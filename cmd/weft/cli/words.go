@@ -22,7 +22,7 @@ import (
 var (
 	argCount  = regexp.MustCompile(`^(?:accepts|requires) .*arg\(s\)`)
 	noWords   = regexp.MustCompile(`^unknown command ".*" for `)
-	badNumber = regexp.MustCompile(`^invalid argument (".*") for (".*") flag: strconv\.Parse(Int|Uint|Float|Bool): parsing ".*": (.*)$`)
+	badNumber = regexp.MustCompile(`^invalid argument (".*") for (".*") flag: strconv\.(?:Parse)?(Int|Uint|Float|Bool|Atoi): parsing ".*": (.*)$`)
 	badTime   = regexp.MustCompile(`^invalid argument (".*") for (".*") flag: time: (?:invalid duration|missing unit in duration|unknown unit)`)
 	badValue  = regexp.MustCompile(`^invalid argument (".*?") for (".*?") flag: (.*)$`)
 	notGiven  = regexp.MustCompile(`^required flag\(s\) (.*) not set$`)
@@ -45,7 +45,7 @@ func InWords(cmd *cobra.Command, args []string, err error) error {
 		return fmt.Errorf("%s %s: want a duration, such as 500ms, 30s or 24h", flagName(m[2]), unquoted(m[1]))
 	case badNumber.MatchString(text):
 		m := badNumber.FindStringSubmatch(text)
-		want := map[string]string{"Int": "a whole number", "Uint": "a whole number, not below 0", "Float": "a number", "Bool": "true or false"}[m[3]]
+		want := map[string]string{"Int": "a whole number", "Atoi": "a whole number", "Uint": "a whole number, not below 0", "Float": "a number", "Bool": "true or false"}[m[3]]
 		if m[4] == strconv.ErrRange.Error() {
 			want = "a smaller number"
 		}

@@ -43,11 +43,16 @@ host, or SWITCH:PORT where two switches have several links):
 	labNameFlag(cmd, &name)
 	labOutputFlag(cmd, &output)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		l, far, err := labAnywhere(name)
-		if err != nil {
+		if err := labCheckOutput(output); err != nil {
 			return err
 		}
-		if err := labCheckOutput(output); err != nil {
+		if len(args) == 3 && args[2] == "set" {
+			if _, err := labChange(rate, delay, jitter, loss); err != nil {
+				return cli.Usagef(cmd, "%v", err)
+			}
+		}
+		l, far, err := labAnywhere(name)
+		if err != nil {
 			return err
 		}
 		if far != nil {

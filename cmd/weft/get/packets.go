@@ -31,7 +31,7 @@ func getPackets(r *cli.Remote) *cobra.Command {
 	var out cli.Output
 	var match []string
 	var oneIn, rate uint32
-	var dpid string
+	var dpid DPIDFlag
 	var seconds float64
 	var count int
 	cmd := &cobra.Command{
@@ -71,7 +71,7 @@ the controller down; it costs nothing when nobody watches.`,
 				ctx, cancel = context.WithTimeout(ctx, time.Duration(seconds*float64(time.Second)))
 				defer cancel()
 			}
-			lines, err := watchPackets(ctx, r, cmd, &api.WatchPacketsRequest{Match: m.Text(), OneIn: oneIn, MaxPerS: rate, Dpid: dpid})
+			lines, err := watchPackets(ctx, r, cmd, &api.WatchPacketsRequest{Match: m.Text(), OneIn: oneIn, MaxPerS: rate, Dpid: dpid.Text})
 			if err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ the controller down; it costs nothing when nobody watches.`,
 	f.StringArrayVarP(&match, "match", "m", nil, "only packets with these header fields, as ovs-ofctl has them, such as tcp,tcp_dst=80; may be repeated")
 	f.Uint32Var(&oneIn, "one-in", 1, "one in so many of these, by chance")
 	f.Uint32Var(&rate, "rate", 0, "at most so many per second, up to 100; 0 is 100")
-	f.StringVar(&dpid, "switch", "", "only those of this switch")
+	f.Var(&dpid, "switch", "only those of this switch")
 	f.Float64Var(&seconds, "seconds", 0, "stop after so long; 0 is never")
 	f.IntVarP(&count, "count", "n", 0, "stop after this many packets; 0 is never")
 	out.Flag(cmd)

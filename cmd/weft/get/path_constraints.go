@@ -3,6 +3,7 @@ package get
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ func (o *constraints) compute(cmd *cobra.Command, c *cli.Controller, a, b Endpoi
 		sw, link, err := ParseElement(text)
 		switch {
 		case err != nil:
-			return nil, cli.Usagef(cmd, "--exclude: %v", err)
+			return nil, cli.Usagef(cmd, "--exclude %v", err)
 		case link != nil:
 			d.ExcludeLinks = append(d.ExcludeLinks, link)
 		default:
@@ -64,11 +65,17 @@ func (o *constraints) compute(cmd *cobra.Command, c *cli.Controller, a, b Endpoi
 	for _, text := range o.via {
 		sw, link, err := ParseElement(text)
 		if err != nil {
-			return nil, cli.Usagef(cmd, "--via: %v", err)
+			return nil, cli.Usagef(cmd, "--via %v", err)
 		}
 		d.Via = append(d.Via, &api.PathVia{Dpid: sw, Link: link})
 	}
+	if d.Minimise != "cost" && d.Minimise != "delay" {
+		return nil, cli.Usagef(cmd, "--minimise %.80q: want cost or delay", d.Minimise)
+	}
 	for _, text := range o.disjoint {
+		if !slices.Contains([]string{"links", "switches", "risk-groups", "risk_groups"}, text) {
+			return nil, cli.Usagef(cmd, "--pair %.80q: want links, switches or risk-groups, or several with commas between", text)
+		}
 		d.Disjoint = append(d.Disjoint, strings.ReplaceAll(text, "-", "_"))
 	}
 	m, err := c.ComputePaths(c.Ctx, &api.ComputePathsRequest{Demands: []*api.PathDemand{d}})
@@ -84,17 +91,14 @@ func (o *constraints) compute(cmd *cobra.Command, c *cli.Controller, a, b Endpoi
 
 // ParseElement reads a switch, or a link by one of its ports.
 func ParseElement(text string) (sw string, link *api.Location, err error) {
-	text, port, isLink := strings.Cut(text, ":")
-	d, err := flow.ParseDPID(text)
-	if err != nil {
-		return "", nil, err
-	}
-	if !isLink {
+	sw, port, isLink := strings.Cut(text, ":")
+	d, err := flow.ParseDPID(sw)
+	if err == nil && !isLink {
 		return d.String(), nil, nil
 	}
-	n, err := strconv.ParseUint(port, 10, 32)
-	if err != nil || !flow.Port(n).Physical() {
-		return "", nil, fmt.Errorf("%.80q: want a switch (DPID) or a link (DPID:PORT), such as 1:3", text+":"+port)
+	n, wrong := strconv.ParseUint(port, 10, 32)
+	if err != nil || wrong != nil || !flow.Port(n).Physical() {
+		return "", nil, fmt.Errorf("%.80q: want a switch (DPID, up to 16 hex digits) or a link (DPID:PORT), such as 1:3", text)
 	}
 	return "", api.NewLocation(flow.Location{Switch: d, Port: flow.Port(n)}), nil
 }

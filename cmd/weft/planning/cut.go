@@ -59,6 +59,9 @@ func (p *Cut) Options(g *partition.Graph) (partition.Options, error) {
 		}
 		return list, nil
 	}
+	if !slices.Contains(partition.Methods(), p.method) {
+		return o, fmt.Errorf("--method %q: want one of %s", p.method, strings.Join(partition.Methods(), ", "))
+	}
 	var err error
 	if o.Together, err = sets("together", p.together); err != nil {
 		return o, err
@@ -68,13 +71,16 @@ func (p *Cut) Options(g *partition.Graph) (partition.Options, error) {
 	}
 	if len(p.borders) > 0 {
 		if o.Borders, err = NetworkSwitches(g, p.borders); err != nil {
-			return o, fmt.Errorf("--borders: %w", err)
+			return o, fmt.Errorf("--borders %q: %w", strings.Join(p.borders, ","), err)
 		}
 	}
 	for _, text := range p.fix {
 		name, rest, ok := strings.Cut(text, "=")
+		if !ok {
+			return o, fmt.Errorf("--fix %q: want PARTITION=SWITCHES, such as east=s1,s2", text)
+		}
 		set, err := NetworkSwitches(g, strings.Split(rest, ","))
-		if !ok || err != nil {
+		if err != nil {
 			return o, fmt.Errorf("--fix %q: want PARTITION=SWITCHES: %w", text, err)
 		}
 		if o.Fixed == nil {

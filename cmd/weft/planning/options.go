@@ -223,6 +223,12 @@ func (o *Options) read(to *plan.MakeOptions) error {
 	}); err != nil {
 		return err
 	}
+	if o.isolate != "" && !slices.Contains(plan.Isolations(), o.isolate) {
+		return fmt.Errorf("--isolate %q: want one of %s", o.isolate, strings.Join(plan.Isolations(), ", "))
+	}
+	if o.transport != "" && !slices.Contains(plan.Transports(), o.transport) {
+		return fmt.Errorf("--transport %q: want one of %s", o.transport, strings.Join(plan.Transports(), ", "))
+	}
 	if o.runs < 0 || o.runs > mostRuns {
 		return fmt.Errorf("--runs %d: want 0 to %d", o.runs, mostRuns)
 	}
@@ -255,7 +261,7 @@ func (o *Options) readProfile(from Sources) (*plan.Profile, error) {
 	} else {
 		var text []byte
 		if text, err = from.File(o.profile); err != nil {
-			return nil, fmt.Errorf("read the profile: %w", err)
+			return nil, fmt.Errorf("--profile %q: want a file of weft profile: %w", o.profile, err)
 		}
 		p, err = plan.ParseProfile(o.profile, text)
 	}
@@ -288,7 +294,7 @@ func (o *Options) readServers(from Sources) ([]plan.Server, error) {
 	}
 	text, err := from.File(o.servers)
 	if err != nil {
-		return nil, fmt.Errorf("read the servers: %w", err)
+		return nil, fmt.Errorf("--servers %q: want a number of shares of this machine, or a file of servers: %w", o.servers, err)
 	}
 	return plan.ParseServers(o.servers, text)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
+	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -68,7 +69,8 @@ Further keys: dpid, tenant, comment. The priority is 32768 if left out. What
 weft firewall list -o yaml prints is understood, too.`
 
 func firewallAddCommand(r *cli.Remote) *cobra.Command {
-	var file, sw string
+	var file string
+	var sw get.DPIDFlag
 	var allow, deny, noWait, dry bool
 	var match []string
 	rule := &api.FirewallRule{}
@@ -96,7 +98,7 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 	f.BoolVar(&deny, "deny", false, "keep the packets out")
 	f.Uint32VarP(&rule.Priority, "priority", "p", flow.PriorityOperator, "the priority, 0 to 65535")
 	f.StringArrayVarP(&match, "match", "m", nil, "the match, as field=value,...; may be repeated; left out, it is about every packet")
-	f.StringVarP(&sw, "switch", "s", "", "the switch (default: wherever packets enter the network)")
+	f.VarP(&sw, "switch", "s", "the switch (default: wherever packets enter the network)")
 	f.Uint32Var(&rule.Vlan, "vlan", 0, "the VLAN, 1 to 4094")
 	f.StringVar(&rule.Tenant, "tenant", "", "the tenant whose packets the rule is about, in all its virtual networks, or in that of --vlan")
 	f.StringVar(&rule.Comment, "comment", "", "a comment, for people")
@@ -106,7 +108,7 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 	return cli.Query(r, cmd, func(c *cli.Controller, _ []string) (cli.View, error) {
 		rules, err := []*api.FirewallRule{rule}, error(nil)
 		switch {
-		case file != "" && (allow || deny || len(match) > 0 || rule.Id != "" || sw != "" || cmd.Flags().Changed("priority")):
+		case file != "" && (allow || deny || len(match) > 0 || rule.Id != "" || sw.Text != "" || cmd.Flags().Changed("priority")):
 			return cli.View{}, cli.Usagef(cmd, "--file says it all; leave the flags of a rule out")
 		case file != "":
 			if rules, err = ReadFirewallFile(file, cmd.InOrStdin()); err != nil {
@@ -118,7 +120,7 @@ implies may be left out: tcp_dst=80 is about IPv4 and IPv6.
 			if rule.Match, err = splitFields(match); err != nil {
 				return cli.View{}, cli.Usagef(cmd, "--match: %v", err)
 			}
-			rule.Dpid, rule.Action = sw, map[bool]string{true: "allow", false: "deny"}[allow]
+			rule.Dpid, rule.Action = sw.Text, map[bool]string{true: "allow", false: "deny"}[allow]
 		}
 		sum, err := addRules(c, rules, noWait, dry)
 		if err != nil {
@@ -149,7 +151,7 @@ func firewallFailed(list []*api.FirewallFailure) error {
 
 func firewallDeleteCommand(r *cli.Remote) *cobra.Command {
 	var all, dry bool
-	var sw string
+	var sw get.DPIDFlag
 	cmd := &cobra.Command{
 		Use:   "delete [ID...]",
 		Args:  cobra.ArbitraryArgs,
@@ -161,16 +163,16 @@ func firewallDeleteCommand(r *cli.Remote) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all rules")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would happen; of all rules it lists 1000")
-	cmd.Flags().StringVarP(&sw, "switch", "s", "", "with --all: only rules of this switch")
+	cmd.Flags().VarP(&sw, "switch", "s", "with --all: only rules of this switch")
 	return cli.Query(r, cmd, func(c *cli.Controller, ids []string) (cli.View, error) {
 		req := &api.DeleteFirewallRulesRequest{Ids: ids, DryRun: dry}
 		switch {
 		case all == (len(ids) > 0):
 			return cli.View{}, cli.Usagef(cmd, "name rules by their ids, or say --all")
-		case sw != "" && !all:
+		case sw.Text != "" && !all:
 			return cli.View{}, cli.Usagef(cmd, "--switch goes with --all")
 		case all:
-			req.AllOf = cmp.Or(sw, "all")
+			req.AllOf = cmp.Or(sw.Text, "all")
 		}
 		m, err := c.DeleteFirewallRules(c.Ctx, req)
 		if err != nil {

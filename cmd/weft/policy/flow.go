@@ -228,6 +228,12 @@ func (o *flowFlags) entries(cmd *cobra.Command) ([]*api.FlowEntry, error) {
 		Dpid: o.sw.Text, Table: uint32(o.table), Priority: uint32(o.priority), Match: match.Text(),
 		Actions: o.actions, WriteActions: o.write, GotoTable: uint32(o.goTo), IdleTimeout: uint32(o.idle), HardTimeout: uint32(o.hard),
 	}
+	if _, err := flow.ParseActionStrings(o.actions); err != nil {
+		return nil, cli.Usagef(cmd, "--action: %v", err)
+	}
+	if _, err := flow.ParseActionStrings(o.write); err != nil {
+		return nil, cli.Usagef(cmd, "--write-action: %v", err)
+	}
 	if _, _, err := f.Entry(); err != nil {
 		return nil, cli.Usagef(cmd, "%v", err)
 	}

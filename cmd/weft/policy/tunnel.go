@@ -58,7 +58,7 @@ func readElements(flag string, to protoreflect.Message, texts []string) error {
 		sw, link, err := get.ParseElement(text)
 		switch {
 		case err != nil:
-			return fmt.Errorf("--%s: %w", flag, err)
+			return fmt.Errorf("--%s %w", flag, err)
 		case link != nil:
 			m.ExcludeLinks = append(m.ExcludeLinks, link)
 		default:

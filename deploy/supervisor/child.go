@@ -275,8 +275,12 @@ func (c *child) stop() error {
 	var e ending
 	select {
 	case e = <-c.run.ended:
+	case <-c.s.config.Hurry:
+		c.run.why = "stopped without more time after SIGTERM"
 	case <-timer.C:
 		c.run.why = fmt.Sprintf("stopped, as it did not end within %v of SIGTERM", c.s.config.StopTimeout)
+	}
+	if e.PID == 0 {
 		if err := c.run.signal(unix.SIGKILL); err != nil {
 			return fmt.Errorf("supervisor: stop %s, pid %d: %w", c.name, c.run.pid, err)
 		}

@@ -57,6 +57,9 @@ type Config struct {
 	// StableAfter is how long a process must have run for its restarts to count
 	// anew; default 10 s.
 	StableAfter time.Duration
+	// Hurry, once it is closed, has processes that are to end killed without more
+	// time after SIGTERM; nil is never.
+	Hurry <-chan struct{}
 	// StopTimeout is the time from SIGTERM to SIGKILL; default 10 s.
 	StopTimeout time.Duration
 	// LogSize is the size in bytes at which NAME.log becomes NAME.log.1, the one

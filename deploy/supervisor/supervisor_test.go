@@ -184,6 +184,29 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestHurry: in a hurry, what does not end by itself is killed, and Close leaves nothing
+// that runs.
+func TestHurry(t *testing.T) {
+	hurry := make(chan struct{})
+	s := begin(t, Config{StopTimeout: time.Hour, Hurry: hurry})
+	set(t, s, actor("deaf", "deaf"))
+	deaf := get(t, s, "deaf").PID
+	testwait.Until(t, "deaf", func() bool {
+		b, _ := os.ReadFile(filepath.Join(s.config.Directory, "deaf.log"))
+		return len(b) > 0
+	})
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	testwait.Until(t, "it is asked to end", func() bool { return get(t, s, "deaf").State == Stopping })
+	if !runs(deaf) {
+		t.Error("it ended by itself")
+	}
+	close(hurry)
+	if err := <-closed; err != nil || runs(deaf) {
+		t.Errorf("%v; it runs: %v", err, runs(deaf))
+	}
+}
+
 // TestImpatient: a Set that is given up completes all the same, and what it
 // ended can be wanted again meanwhile.
 func TestImpatient(t *testing.T) {

@@ -7,10 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -46,6 +44,8 @@ type UpOptions struct {
 	certs    string
 	user     string
 	trace    traceOptions
+
+	interrupts *interrupts // nil: in a test
 }
 
 func UpCommand() *cobra.Command {
@@ -54,8 +54,9 @@ func UpCommand() *cobra.Command {
 		Use:   "up [PLAN]",
 		Short: "Run the controller: in one process, or as a plan says",
 		Long: `Run the controller, with its durable state in a directory of its own, until it
-is interrupted (SIGINT or SIGTERM). Switches connect to it by OpenFlow; the
-northbound is on one HTTP port.
+is interrupted (SIGINT or SIGTERM; at a second one it does not wait for what
+takes time). Switches connect to it by OpenFlow; the northbound is on one HTTP
+port.
 
 Without PLAN everything runs in this process. With PLAN, the name of a built-in
 plan (weft plan list) or a file, this process becomes the supervisor of the
@@ -112,9 +113,9 @@ fail, so this is for parts that stand by themselves, such as learning switches:
 				return err
 			}
 			inheritPart()
-			ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+			i, ctx, stop := newInterrupts(dieOf)
 			defer stop()
-			context.AfterFunc(ctx, stop) // a second signal ends the process at once
+			o.interrupts = i
 			if len(args) > 0 {
 				return advise(upPlan(ctx, cmd, &o, args[0]))
 			}

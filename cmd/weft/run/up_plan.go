@@ -63,7 +63,7 @@ func (o *UpOptions) keeper(cmd *cobra.Command, dir string) (*keeper, []weft.Spec
 		return nil, nil, err
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
-	k := &keeper{log: log, dir: dir, certs: o.certs, set: o.Set, logLevel: level, profile: o.profile, trace: o.trace, quiet: o.quiet}
+	k := &keeper{log: log, dir: dir, certs: o.certs, set: o.Set, logLevel: level, profile: o.profile, trace: o.trace, quiet: o.quiet, interrupts: o.interrupts}
 	return k, services.All(gateway.Process{}), nil
 }
 
@@ -96,6 +96,8 @@ type keeper struct {
 	profile  string
 	trace    traceOptions
 	quiet    bool
+
+	interrupts *interrupts // nil: in a test
 
 	store     *bus.Store
 	external  *plan.Bus // nil: the bus is ours
@@ -206,7 +208,13 @@ func (k *keeper) enforce(ctx context.Context, p *plan.Plan, all []weft.Spec) (*p
 // run keeps the processes until ctx ends, and then ends them.
 func (k *keeper) run(ctx context.Context, ready func()) (err error) {
 	k.entries, k.probes, k.wake = map[string]*members.Entry{}, map[string]*probe{}, make(chan struct{}, 1)
+	var hurry <-chan struct{}
+	if k.interrupts != nil {
+		k.interrupts.keeps.Store(true) // until the processes have ended, this one stays
+		hurry = k.interrupts.hurry
+	}
 	k.keeper, err = supervisor.New(supervisor.Config{
+		Hurry:     hurry,
 		Directory: workersDirectory(k.dir), RootPart: rootpart.Path(), Log: k.log, Probe: k.probe, ProbeEvery: 250 * time.Millisecond, UnresponsiveAfter: 2 * time.Second,
 	})
 	if err != nil {

@@ -137,7 +137,8 @@ const (
 
 	PriorityQoS = 60000 // in TableQoS: of the entry that counts first; the others follow below
 
-	PriorityCounted = 1 // in TableTranslate: connections to producers' own addresses, counted: on
+	PriorityCounted = 2 // in TableTranslate: connections to producers' own addresses, counted: on
+	PriorityDoors   = 1 // in TableTranslate: other TCP of a core, to TableProxy, for a few seconds
 
 	PriorityNATNeighbour = 30060 // in TableTranslate: IPv6's ARP, to the gateway
 	PriorityNATForward   = 30050 // in, by a rule
@@ -160,6 +161,10 @@ const (
 
 	PriorityShadowRest = 2 // in TableProxy: what else is for the host that a VIP shadows: on; the balancer's
 	PriorityProxyRest  = 1 // the same of the NRF, of a front that has no host; scp's
+
+	PriorityDoorPast = 5 // in TableProxy: what comes by links, or from the NRF and scp's front: on
+	PriorityDoor     = 4 // what else is for a producer's own address and port: to the controller
+	PriorityDoorRest = 3 // other TCP: on
 
 	// Twice the length of the destination's prefix is added, and one more where
 	// packets go back to the port that they came in by. It is lower than the
@@ -297,7 +302,9 @@ var writers = []Writer{
 			{Table: TableForward, Base: PriorityNRFAsk, Top: PriorityNRFAsk, Doc: "ARP and neighbour solicitations between the NRF and its consumers, on"},
 			{Table: TableForward, Base: PriorityNRFWay, Top: PriorityNRFWay, Doc: "packets between the NRF and its consumers that have no route, on"},
 			{Table: TableProxy, Base: PriorityProxyRest, Top: PriorityProxyRest, Doc: "what else is for the NRF: on"},
-			{Table: TableTranslate, Base: PriorityCounted, Top: PriorityCounted, Doc: "connections of registered consumers to producers' own addresses, counted: on"},
+			{Table: TableTranslate, Base: PriorityCounted, Top: PriorityCounted, Doc: "connections to producers' own addresses that are allowed, counted: on"},
+			{Table: TableTranslate, Base: PriorityDoors, Top: PriorityDoors, Doc: "other TCP of the core: to table 34, for 4 s"},
+			{Table: TableProxy, Base: PriorityDoorRest, Top: PriorityDoorPast, Doc: "what comes from hosts for producers' own addresses, to the controller; other TCP, on"},
 			{Table: TableIngress, Base: PrioritySingleProxy, Top: PrioritySingleProxy, Apps: true, Doc: "the same on switches with one table"},
 			{Table: TableNeighbours, Base: PriorityNeighbourNRF, Top: PriorityNeighbourNRF, Doc: "unicast ARP and ND to or about the address of scp's front without a host: to the controller"},
 		}},

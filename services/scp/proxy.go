@@ -307,6 +307,7 @@ func (p *proxy) networkChanged(c nib.Change) {
 		p.wire.hostsChanged(p.hosts)
 	}
 	p.mu.Unlock()
+	p.ways.gates.networkChanged(c)
 	if p.wire != nil {
 		p.wire.networkChanged(c)
 	}

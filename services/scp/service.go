@@ -100,6 +100,14 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { p.shelve(last, keptInstances, keptEndpoints) })
 	work.Go(func() { declare(last, p.wire, k) })
 	work.Go(func() { p.ways.keep(last, p, k.Recompute) })
+	work.Go(func() {
+		p.keepDoors(last, object.VLAN(uint32(cfg.VLAN)), func(ctx context.Context, d *flow.Decision) error {
+			ctx, cancel := context.WithTimeout(ctx, sendTime)
+			defer cancel()
+			_, err := weft.Call(ctx, env, api.Apply, d)
+			return err
+		})
+	})
 	if server, _ := cfg.resolver(); server.IsValid() { // Validate has seen it
 		work.Go(func() { (&resolver{p, lookupAt(server)}).run(ctx) })
 	}
@@ -184,8 +192,13 @@ func follow(env *weft.Env, p *proxy) *weft.BaselineFlows {
 			state, _ := k.Status(sw)
 			return state == "syncing" || state == "failing"
 		}
-		k.OnReply(w.answered)
 	}
+	k.OnReply(func(sw flow.DPID, objects []string, failed []*api.WantedFlow) {
+		p.ways.gates.answered(sw, failed)
+		if w != nil {
+			w.answered(sw, objects, failed)
+		}
+	})
 	return k
 }
 

@@ -84,7 +84,9 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		return flow.Next
 	}
 	t, ok := packet.ParseTCP(in.Data)
-	if !ok || t.Flags()&(packet.TCPSyn|packet.TCPAck) != packet.TCPSyn {
+	opens := ok && t.Flags()&(packet.TCPSyn|packet.TCPAck) == packet.TCPSyn
+	led := in.Table == flow.TableProxy && in.Cookie.Owner() == flow.OwnerSCP // by a door's entry
+	if !opens && !led || of != "" && !opens {
 		return flow.Next
 	}
 	cfg := p.cfg.Load()
@@ -99,13 +101,18 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		return flow.Next
 	}
 	if !permitted(x.nfs[src], producers, cfg.Strict) && !p.trusted(src) && !p.direct.callsBack(x.nfs[src], dst) {
+		if !opens { // of a connection that is older than the door's entry, or of none
+			return flow.Next
+		}
 		p.count.refused.Add(1)
 		p.reset(in, d, t, src, dst)
 		return flow.Drop
 	}
-	p.count.allowed.Add(1)
+	if opens {
+		p.count.allowed.Add(1)
+	}
 	p.direct.partner(src, producers[0].profile.NFType, at)
-	if id, due := p.direct.used(src, to, at, in.Time); due && len(x.nfs[src]) > 0 {
+	if id, due := p.direct.used(src, to, at, in.Time, led); due && (led || len(x.nfs[src]) > 0) {
 		countEntries(d, p.net.Load(), in.Switch, id, k, to)
 	}
 	return flow.Next
@@ -196,6 +203,7 @@ type directPair struct {
 const (
 	countIdle = 300
 	countRest = int64(countIdle/2) * int64(time.Second)
+	countSoon = int64(time.Second) // where packets come to the controller as long as they are not there
 )
 
 // mostDirect bounds each table of direct pairs.
@@ -207,8 +215,8 @@ func newDirect() *direct {
 
 // used notes a connection of a consumer, at a port of the network, to a producer's
 // own address. It returns the number of the pair, and whether entries that count it are
-// due.
-func (d *direct) used(src netip.Addr, to netip.AddrPort, at flow.Location, now int64) (id uint32, due bool) {
+// due; led says that packets come to the controller because there are none.
+func (d *direct) used(src netip.Addr, to netip.AddrPort, at flow.Location, now int64, led bool) (id uint32, due bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	x, fresh := d.pairs.use(directKey{src, to}, at)
@@ -217,7 +225,11 @@ func (d *direct) used(src netip.Addr, to netip.AddrPort, at flow.Location, now i
 		x.since, x.id = now, d.last
 	}
 	x.connections++
-	if due = x.at != at.Switch || now-x.sent > countRest; due {
+	rest := countRest
+	if led {
+		rest = countSoon
+	}
+	if due = x.at != at.Switch || now-x.sent > rest; due {
 		x.at, x.sent = at.Switch, now
 	}
 	return x.id, due

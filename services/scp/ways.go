@@ -23,6 +23,7 @@ type ways struct {
 	mu    sync.Mutex // guards the following
 	asked *table[netip.Addr, struct{}]
 	at    map[flow.DPID][]flow.Entry
+	gates doorGates
 }
 
 // mostWays bounds the consumers that have such entries, and mostWayClients those of them
@@ -32,7 +33,9 @@ const (
 	mostWayClients = 256
 )
 
-func newWays() *ways { return &ways{asked: newTable[netip.Addr, struct{}](mostWayClients)} }
+func newWays() *ways {
+	return &ways{asked: newTable[netip.Addr, struct{}](mostWayClients), gates: doorGates{switches: map[flow.DPID]*doorSwitch{}}}
+}
 
 // nrfClient is a host that talks to the NRF.
 type nrfClient struct {
@@ -55,10 +58,11 @@ func (w *ways) clients() (list []netip.Addr) {
 	return list
 }
 
-// want returns a switch's entries.
+// want returns a switch's entries, which it is then declared.
 func (w *ways) want(sw flow.DPID) (list []*api.FlowEntry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.gates.declared(sw, w.at[sw])
 	for i := range w.at[sw] {
 		list = append(list, api.NewFlowEntry(sw, &w.at[sw][i]))
 	}
@@ -124,16 +128,23 @@ type wayInputs struct {
 	nrf     netip.AddrPort
 	there   object.Station // of the NRF
 	clients []nrfClient
+	doors   []netip.AddrPort
+	past    []netip.Addr // from which no packet is for a door as a consumer's
 }
 
 // same reports whether the entries are the same for both.
 func (x *wayInputs) same(o *wayInputs) bool {
-	return o != nil && x.net.Rev() == o.net.Rev() && x.tags == o.tags && x.nrf == o.nrf && x.there == o.there && slices.Equal(x.clients, o.clients)
+	return o != nil && x.net.Rev() == o.net.Rev() && x.tags == o.tags && x.nrf == o.nrf && x.there == o.there && slices.Equal(x.clients, o.clients) &&
+		slices.Equal(x.doors, o.doors) && slices.Equal(x.past, o.past)
 }
 
 // plan returns the entries of all switches.
 func (x *wayInputs) plan(tagging *flow.Tagging) map[flow.DPID][]flow.Entry {
-	return planWays(x.net, tagging, x.vlan, x.nrf, x.there, x.clients)
+	at := planWays(x.net, tagging, x.vlan, x.nrf, x.there, x.clients)
+	for sw, list := range planDoors(x.net, x.vlan, x.doors, x.past) {
+		at[sw] = append(at[sw], list...)
+	}
+	return at
 }
 
 // inputs returns what the entries follow from; nil if it is not known where the NRF is.
@@ -143,7 +154,16 @@ func (w *ways) inputs(p *proxy) *wayInputs {
 	if !nrf.IsValid() || net == nil {
 		return nil
 	}
-	x := &wayInputs{net: *net, tags: p.tagging.Changes(), vlan: object.VLAN(uint32(cfg.VLAN)), nrf: nrf}
+	x := &wayInputs{net: *net, tags: p.tagging.Changes(), vlan: object.VLAN(uint32(cfg.VLAN)), nrf: nrf, past: []netip.Addr{nrf.Addr()}}
+	if listen, err := cfg.listen(); err == nil && listen.IsValid() {
+		x.past = append(x.past, listen.Addr())
+	}
+	for door := range p.index.Load().doors {
+		if !slices.Contains(x.past, door.Addr()) {
+			x.doors = append(x.doors, door)
+		}
+	}
+	slices.SortFunc(x.doors, netip.AddrPort.Compare)
 	clients := w.clients()
 	slices.SortFunc(clients, netip.Addr.Compare)
 	p.mu.Lock()

@@ -137,4 +137,20 @@ func TestLed(t *testing.T) {
 	if _, d := led(1, 5, packet.TCPAck); len(d.Flows) != 2 {
 		t.Errorf("still without entries: %v", d.Flows)
 	}
+	d := &flow.Decision{}
+	if g.proxy.withdraw(g.proxy.index.Load(), d); !d.Empty() {
+		t.Errorf("all pairs are allowed: %v", d.Flows)
+	}
+	g.register(5, sbi.UDM, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.SMF} })
+	g.proxy.withdraw(g.proxy.index.Load(), d)
+	if len(d.Flows) != 1 || d.Flows[0].Command != flow.Delete || d.Flows[0].Entry.Cookie.Generation() != 1 || d.Flows[0].CookieMask != ^flow.Cookie(0) {
+		t.Errorf("AMF is no longer allowed: %v", d.Flows)
+	}
+	v, d := led(1, 5, packet.TCPAck)
+	if v != flow.Drop || len(d.Flows) != 0 || len(d.Outs) != 1 {
+		t.Fatalf("its connection: %v, %v", v, d)
+	}
+	if r, ok := packet.ParseTCP(d.Outs[0].Data); !ok || r.Flags() != packet.TCPRst || r.SrcPort() != 7777 {
+		t.Errorf("its connection is not reset: %v", r)
+	}
 }

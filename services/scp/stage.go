@@ -101,7 +101,7 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		return flow.Next
 	}
 	if !permitted(x.nfs[src], producers, cfg.Strict) && !p.trusted(src) && !p.direct.callsBack(x.nfs[src], dst) {
-		if !opens { // of a connection that is older than the door's entry, or of none
+		if !opens && !p.direct.has(src, to) { // of a connection that is older than the door's entry, or of none
 			return flow.Next
 		}
 		p.count.refused.Add(1)
@@ -159,15 +159,19 @@ func addresses(k *flow.Key) (src, dst netip.Addr, ok bool) {
 	return src, dst, false
 }
 
-// reset appends the TCP reset for who may not connect, so that it need not wait.
+// reset appends the TCP reset for who may not connect, so that it need not wait, or may
+// not go on.
 func (p *proxy) reset(in *flow.PacketIn, d *flow.Decision, t packet.TCP, src, dst netip.Addr) {
 	k := &in.Key
 	tag, ok := p.tagging.Egress(flow.Location{Switch: in.Switch, Port: k.InPort}, k.VLAN)
 	if !ok {
 		return
 	}
-	frame := packet.AppendTCP(nil, packet.Ether{Dst: k.EthSrc, Src: k.EthDst, VLAN: k.VLAN}, packet.IP{Src: dst, Dst: src},
-		packet.TCPFields{SrcPort: t.DstPort(), DstPort: t.SrcPort(), Flags: packet.TCPRst | packet.TCPAck, Ack: t.Seq() + 1}, nil)
+	f := packet.TCPFields{SrcPort: t.DstPort(), DstPort: t.SrcPort(), Flags: packet.TCPRst | packet.TCPAck, Ack: t.Seq() + 1}
+	if t.Flags()&packet.TCPAck != 0 {
+		f.Flags, f.Ack, f.Seq = packet.TCPRst, 0, t.Ack()
+	}
+	frame := packet.AppendTCP(nil, packet.Ether{Dst: k.EthSrc, Src: k.EthDst, VLAN: k.VLAN}, packet.IP{Src: dst, Dst: src}, f, nil)
 	actions := append(append(make([]flow.Action, 0, 4), tag...), flow.Output(k.InPort))
 	d.PacketOut(in.Switch, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
 }
@@ -233,6 +237,13 @@ func (d *direct) used(src netip.Addr, to netip.AddrPort, at flow.Location, now i
 		x.at, x.sent = at.Switch, now
 	}
 	return x.id, due
+}
+
+// has reports whether a consumer has used a producer's own address.
+func (d *direct) has(src netip.Addr, to netip.AddrPort) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pairs.get(directKey{src, to}) != nil
 }
 
 // countEntries appends the entries that count the packets of a direct pair, at the

@@ -240,7 +240,7 @@ func (m *mover) share(ctx context.Context) {
 	b.mu.Lock()
 	var full []*wish
 	for _, w := range b.wants {
-		if b.lacksRoom(w) {
+		if w.lacksRoom(b.tunnels[w.Name]) {
 			full = append(full, w)
 		}
 	}
@@ -253,11 +253,9 @@ func (m *mover) share(ctx context.Context) {
 	}
 }
 
-// lacksRoom reports whether a tunnel cannot have what several circuits book on it. It is
-// called with mu held.
-func (b *store) lacksRoom(w *wish) bool {
-	t := b.tunnels[w.Name]
-	return len(w.users) > 1 && b.booked(w) > 0 && (w.err != nil || t != nil && t.State == "down" && t.ReservedKbps == b.booked(w))
+// lacksRoom reports whether a tunnel, as it is, cannot have what several circuits book on it.
+func (w *wish) lacksRoom(t *api.Tunnel) bool {
+	return len(w.users) > 1 && w.booked() > 0 && (w.err != nil || t != nil && t.State == "down" && t.ReservedKbps == w.booked())
 }
 
 // surplus returns the circuits for which a tunnel has no room: those that came last, all

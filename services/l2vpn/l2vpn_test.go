@@ -145,10 +145,10 @@ func checkBooked(t *testing.T, b *store) {
 		for user := range w.users {
 			kbps += b.status[user].circuit.RateKbps
 		}
-		if b.booked(w) != kbps {
-			t.Fatalf("tunnel %s: %d kbit/s are booked, want %d", name, b.booked(w), kbps)
+		if w.booked() != kbps {
+			t.Fatalf("tunnel %s: %d kbit/s are booked, want %d", name, w.booked(), kbps)
 		}
-		if !b.met(w, b.tunnels[name]) && !b.due[name] {
+		if !w.met(b.tunnels[name]) && !b.due[name] {
 			t.Fatalf("tunnel %s is not as it should be, and nobody looks at it", name)
 		}
 	}

@@ -213,7 +213,7 @@ func (b *store) wantsOf(c, old *circuit) []*api.Tunnel {
 	for _, m := range wants {
 		m.ReservedKbps, m.Circuits = c.RateKbps, 1
 		if w := b.wants[m.Name]; w != nil {
-			m.ReservedKbps += b.booked(w)
+			m.ReservedKbps += w.booked()
 			m.Circuits += uint32(len(w.users))
 			if kbps, has := w.users[c.Name]; has {
 				m.ReservedKbps -= kbps

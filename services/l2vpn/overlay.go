@@ -77,7 +77,7 @@ func (b *store) stay(s *status, had []*api.Tunnel) {
 		if !slices.Contains(b.holds[c.Name], t.Name) && carries(b.tunnels[t.Name]) {
 			s.former = append(s.former, t)
 			if b.wishFor(t, c, true); old.Share != c.Share {
-				b.unbook(t.Name, c) // there was no room for it
+				b.wants[t.Name].unbook(c) // there was no room for it
 			}
 		}
 	}

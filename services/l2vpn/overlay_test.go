@@ -26,7 +26,7 @@ func TestChangeOfTransport(t *testing.T) {
 	next := flow.TunnelGroups
 	learn := func(state string, index int) {
 		w := b.wants[b.holds["c"][index]]
-		m := b.asked(w)
+		m := w.asked()
 		if m.Group, m.User, m.State, m.Reason = next, user, state, "its tunnel port is not up"; state == "up" {
 			m.Reason = ""
 			m.Primary = &api.LabelSwitchedPath{Hops: []*api.LabelHop{{Dpid: w.From, OutPort: 20001}, {Dpid: w.To, InPort: 20001}}}
@@ -60,7 +60,7 @@ func TestChangeOfTransport(t *testing.T) {
 	first := next - 2
 	set("vxlan", 1000)
 	for _, name := range b.holds["c"] {
-		if m := b.asked(b.wants[name]); m.ReservedKbps != 0 || m.Transport != "vxlan" {
+		if m := b.wants[name].asked(); m.ReservedKbps != 0 || m.Transport != "vxlan" {
 			t.Error(m)
 		}
 	}

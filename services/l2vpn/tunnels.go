@@ -27,26 +27,31 @@ type wish struct {
 	err         error             // why it cannot be had as it should be
 }
 
-// asked returns the tunnel as it should be, with what its circuits book. It is called
-// with mu held.
-func (b *store) asked(w *wish) *api.Tunnel {
+// asked returns the tunnel as it should be, with what its circuits book.
+func (w *wish) asked() *api.Tunnel {
 	t := proto.CloneOf(w.Tunnel)
-	t.ReservedKbps, t.Circuits = b.booked(w), uint32(len(w.users))
+	t.ReservedKbps, t.Circuits = w.booked(), uint32(len(w.users))
 	return t
 }
 
 // booked returns the sum of the rates of the circuits that want a tunnel; nothing
-// where the nodes' own routing chooses the way. It is called with mu held.
-func (b *store) booked(w *wish) uint64 {
+// where the nodes' own routing chooses the way.
+func (w *wish) booked() uint64 {
 	if overlaid(w.Transport) {
 		return 0
 	}
 	return w.kbps
 }
 
-// met reports whether a tunnel is what is wished. It is called with mu held.
-func (b *store) met(w *wish, t *api.Tunnel) bool {
-	return t != nil && t.From == w.From && t.To == w.To && t.ReservedKbps == b.booked(w)
+// unbook keeps a tunnel wanted for a circuit that books nothing on it any more.
+func (w *wish) unbook(c *circuit) {
+	w.kbps -= w.users[c.Name]
+	w.users[c.Name] = 0
+}
+
+// met reports whether a tunnel is what is wished.
+func (w *wish) met(t *api.Tunnel) bool {
+	return t != nil && t.From == w.From && t.To == w.To && t.ReservedKbps == w.booked()
 }
 
 // tunnelJoining returns the tunnel that a circuit wants from one switch to another.
@@ -160,13 +165,6 @@ func (b *store) wishFor(t *api.Tunnel, c *circuit, enter bool) {
 	if len(w.users) == 0 {
 		delete(b.wants, t.Name)
 	}
-}
-
-// unbook has a circuit book nothing on a tunnel that it wants. It is called with mu held.
-func (b *store) unbook(name string, c *circuit) {
-	w := b.wants[name]
-	w.kbps -= w.users[c.Name]
-	w.users[c.Name] = 0
 }
 
 // wishesOf returns what a circuit in the store wants. It is called with mu held.
@@ -332,7 +330,7 @@ func (k *keeper) keep(ctx context.Context, all bool) {
 	req := &api.SetTunnelsRequest{User: user}
 	for name := range b.due {
 		switch w, t := b.wants[name], b.tunnels[name]; {
-		case w == nil && t == nil, w != nil && b.met(w, t) && (!all || int(t.Circuits) == len(w.users)):
+		case w == nil && t == nil, w != nil && w.met(t) && (!all || int(t.Circuits) == len(w.users)):
 			if delete(b.due, name); w != nil && w.err != nil {
 				w.err = nil // what was refused is not wanted any more
 				for user := range w.users {
@@ -342,7 +340,7 @@ func (k *keeper) keep(ctx context.Context, all bool) {
 		case w == nil:
 			req.Delete = append(req.Delete, name)
 		default:
-			req.Tunnels = append(req.Tunnels, b.asked(w))
+			req.Tunnels = append(req.Tunnels, w.asked())
 		}
 	}
 	b.mu.Unlock()

@@ -83,3 +83,36 @@ func (c *Config) Validate() error {
 func (c *Config) probes() oam.Config {
 	return oam.Config{Rate: c.ProbeRate - c.ProbeRate/ringParts, Interval: int64(c.ProbeInterval), Timeout: int64(probeTimeout)}
 }
+
+// limits returns how many addresses an end of a vpls may have, and how much it may
+// send to all, kbit/s.
+func (c *Config) limits(of *circuit) (macs int, storm uint32) {
+	macs, storm = int(of.MaxMacs), uint32(of.StormKbps)
+	if macs == 0 {
+		macs = c.MACs
+	}
+	if storm == 0 {
+		storm = c.StormKbps
+	}
+	return macs, storm
+}
+
+// stormOf returns how much each end of a circuit may send to all, kbit/s.
+func (c *Config) stormOf(of *circuit) uint32 {
+	_, storm := c.limits(of)
+	return storm
+}
+
+// stormy reports whether the ends of a circuit have a meter for what they send to all: a
+// vpws with a smaller rate is bounded by that of its rate.
+func (c *Config) stormy(of *circuit) bool {
+	return of.Type == vpls || of.RateKbps == 0 || of.RateKbps > uint64(c.stormOf(of))
+}
+
+// boundOf returns how much each end of a circuit may send to all, whatever meter says so.
+func (c *Config) boundOf(of *circuit) uint64 {
+	if c.stormy(of) {
+		return uint64(c.stormOf(of))
+	}
+	return of.RateKbps
+}

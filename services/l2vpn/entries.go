@@ -132,7 +132,7 @@ func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
 			to.loop(c, i, 1-i, group)
 			continue
 		}
-		to.pairEntries(c, i, group, s.devices, b.stormOf(c))
+		to.pairEntries(c, i, group, s.devices, b.cfg.stormOf(c))
 	}
 }
 
@@ -295,18 +295,6 @@ func meter(id uint32, kbps uint64) flow.Meter {
 // stormMeter returns the meter of what an end may send to all others.
 func stormMeter(id, kbps uint32) flow.Meter {
 	return flow.Meter{ID: id, Flags: meterKbps | meterBurst, Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: kbps, BurstSize: kbps / 5}}}
-}
-
-// stormOf returns how much each end of a circuit may send to all, kbit/s.
-func (b *store) stormOf(c *circuit) uint32 {
-	_, storm := b.limits(c)
-	return storm
-}
-
-// stormy reports whether the ends of a circuit have a meter for what they send to all: a
-// vpws with a smaller rate is bounded by that of its rate.
-func (b *store) stormy(c *circuit) bool {
-	return c.Type == vpls || c.RateKbps == 0 || c.RateKbps > uint64(b.stormOf(c))
 }
 
 // toMany is the bit of an Ethernet address that broadcast and multicast have.

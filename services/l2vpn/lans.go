@@ -57,19 +57,6 @@ func (s *switching) trees(c *circuit) (list [][]arc) {
 	return list
 }
 
-// limits returns how many addresses an end of a vpls may have, and how much it may
-// send to all, kbit/s.
-func (b *store) limits(c *circuit) (macs int, storm uint32) {
-	macs, storm = int(c.MaxMacs), uint32(c.StormKbps)
-	if macs == 0 {
-		macs = b.cfg.MACs
-	}
-	if storm == 0 {
-		storm = b.cfg.StormKbps
-	}
-	return macs, storm
-}
-
 // usableCore reports whether a tree may branch at a switch. It is called with mu held.
 func (b *store) usableCore(sw flow.DPID) bool {
 	info := b.net.Info(sw)
@@ -163,7 +150,7 @@ type tail struct {
 
 // fabric returns what the entries of a vpls follow from. It is called with mu held.
 func (b *store) fabric(s *status) *fabric {
-	return &fabric{circuit: s.circuit, lan: s.lan.lan, active: s.lan.entered, trees: s.lan.trees(s.circuit), storm: b.stormOf(s.circuit),
+	return &fabric{circuit: s.circuit, lan: s.lan.lan, active: s.lan.entered, trees: s.lan.trees(s.circuit), storm: b.cfg.stormOf(s.circuit),
 		group: func(from, to flow.DPID) uint32 { return usable(b.tunnels[tunnelJoining(s.circuit, from, to).Name]) }}
 }
 

@@ -113,7 +113,7 @@ func (b *store) drawn(c *circuit, sw flow.DPID) (list []string) {
 		return nil
 	}
 	if c.Type == vpls {
-		most, storm := b.limits(c)
+		most, storm := b.cfg.limits(c)
 		s.lanEntries(&fabric{circuit: c, lan: newLAN(most, b.cfg.MACAge), active: c.arcs(), trees: [][]arc{c.arcs()}, storm: storm,
 			group: func(flow.DPID, flow.DPID) uint32 { return flow.TunnelGroups }}, sw)
 		for _, e := range c.ends {
@@ -130,7 +130,7 @@ func (b *store) drawn(c *circuit, sw flow.DPID) (list []string) {
 		if !c.local() {
 			group = flow.TunnelGroups
 		}
-		s.pairEntries(c, i, group, nil, b.stormOf(c))
+		s.pairEntries(c, i, group, nil, b.cfg.stormOf(c))
 		guards(&s, e.at.Port, map[end]map[string]bool{e: nil})
 	}
 	for i := range s.entries {
@@ -160,7 +160,7 @@ func (b *store) draft(c, old *circuit) *circuit {
 			m.Meter = flow.CircuitMeters
 		}
 		switch {
-		case !b.stormy(c):
+		case !b.cfg.stormy(c):
 			m.StormMeter = 0
 		case m.StormMeter == 0:
 			m.StormMeter = flow.CircuitMeters

@@ -241,20 +241,12 @@ func (r *rings) find() map[string]string {
 				if len(to) > 1 {
 					said[name] += fmt.Sprintf(", and so what it sends comes back at its end %v", last)
 				}
-				said[name] += fmt.Sprintf("; broadcast and multicast of each end are bounded to %d kbit/s", b.boundOf(b.status[name].circuit))
+				said[name] += fmt.Sprintf("; broadcast and multicast of each end are bounded to %d kbit/s", b.cfg.boundOf(b.status[name].circuit))
 				break
 			}
 		}
 	}
 	return said
-}
-
-// boundOf returns how much each end of a circuit may send to all, whatever meter says so.
-func (b *store) boundOf(c *circuit) uint64 {
-	if b.stormy(c) {
-		return uint64(b.stormOf(c))
-	}
-	return c.RateKbps
 }
 
 // around returns the ends by which an end is joined with one of others without its

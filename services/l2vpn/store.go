@@ -159,7 +159,7 @@ func (b *store) changed(old, now *circuit) {
 	b.news()
 	b.stay(s, had)
 	if now.Type == vpls {
-		most, _ := b.limits(now)
+		most, _ := b.cfg.limits(now)
 		if s.lan == nil {
 			s.lan = &switching{lan: newLAN(most, b.cfg.MACAge)}
 			s.lan.entered = now.arcs()
@@ -357,7 +357,7 @@ func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
 		if h := had[e]; h != nil {
 			m.StormMeter = h.StormMeter
 		}
-		if !b.stormy(c) {
+		if !b.cfg.stormy(c) {
 			m.StormMeter = 0
 		} else if m.StormMeter == 0 {
 			meter, ok := b.meters.take(sw)

@@ -165,21 +165,13 @@ func (b *store) linksOf(c *circuit) (list []*api.Location) {
 		}
 		for _, h := range p.GetHops() {
 			l := &api.Location{Dpid: h.Dpid, Port: h.OutPort}
-			if h.OutPort != 0 && !seen[l.Flow()] && !seen[b.farEnd(l.Flow())] {
+			if h.OutPort != 0 && !seen[l.Flow()] && !seen[b.net.farEnd(l.Flow())] {
 				seen[l.Flow()] = true
 				list = append(list, l)
 			}
 		}
 	}
 	return list
-}
-
-// farEnd returns the other end of a link. It is called with mu held.
-func (b *store) farEnd(at flow.Location) flow.Location {
-	for far := range b.capacities[at] {
-		return far
-	}
-	return flow.Location{}
 }
 
 func placesOf(list []*api.Location) (text string) {

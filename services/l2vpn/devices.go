@@ -157,7 +157,7 @@ func (b *store) hear(s *status, sw flow.DPID, label uint32, src, dst flow.MAC) {
 // devicesGone forgets the devices behind a port that is down: another may be plugged
 // in. It reports whether any was known. It is called with mu held.
 func (b *store) devicesGone(s *status, at flow.Location) (gone bool) {
-	if p := portOf(b.net, at); p == nil || p.Up || !b.net.Info(at.Switch).GetConnected() {
+	if p := b.net.portOf(at); p == nil || p.Up || !b.net.Info(at.Switch).GetConnected() {
 		return false
 	}
 	for e, x := range s.devices {

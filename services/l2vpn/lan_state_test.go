@@ -33,7 +33,7 @@ func TestLANTunnels(t *testing.T) {
 	}
 	b.learn(list, true)
 	for sw := flow.DPID(1); sw <= 2; sw++ {
-		b.mtus[sw] = map[flow.Port]uint32{1: 2000, 2: 2000, 9: 1600}
+		b.net.mtus[sw] = map[flow.Port]uint32{1: 2000, 2: 2000, 9: 1600}
 		wholeOf(b, sw)
 		b.answered(sw, nil, nil)
 	}

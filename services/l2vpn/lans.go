@@ -12,7 +12,6 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/nib"
 )
 
 // A switching is what is done about a vpls. Its tree changes in three steps, so that
@@ -57,21 +56,6 @@ func (s *switching) trees(c *circuit) (list [][]arc) {
 	return list
 }
 
-// usableCore reports whether a tree may branch at a switch. It is called with mu held.
-func (b *store) usableCore(sw flow.DPID) bool {
-	info := b.net.Info(sw)
-	return info.GetConnected() && info.GetOpenflow() != "1.0"
-}
-
-// plant returns the tree of a vpls as it should be now, without labels. It is
-// called with mu held.
-func (b *store) plant(c *circuit) ([]arc, error) {
-	if overlaid(c.Transport) {
-		return star(c.edges()), nil
-	}
-	return b.core.segments(c.edges(), b.usableCore, c.Tree == "random", uint64(c.Id))
-}
-
 // label gives arcs labels. It is called with mu held.
 func (b *store) label(c *circuit, arcs []arc, undo *[]func()) (list []*api.CircuitLabel, err error) {
 	for _, a := range arcs {
@@ -94,7 +78,7 @@ func (b *store) grow(c, old *circuit, undo *[]func()) error {
 		c.TreeLabels = old.TreeLabels
 		return nil
 	}
-	arcs, err := b.plant(c)
+	arcs, err := b.net.plant(c)
 	if err != nil {
 		c.TreeLabels = nil
 		return nil
@@ -223,7 +207,7 @@ func (b *store) findLAN(s *status) (state, reason string) {
 	var degraded string
 	left := len(c.ends)
 	for _, e := range c.ends {
-		why := b.unusable(e.at)
+		why := b.net.unusable(e.at)
 		if shut, is := s.lan.blocked[e]; why == "" && is {
 			why = fmt.Sprintf("end %v is blocked until %s: %s", e, shut.until.UTC().Format(time.TimeOnly), shut.why)
 		}
@@ -237,7 +221,7 @@ func (b *store) findLAN(s *status) (state, reason string) {
 	case left < 2:
 		return "down", degraded
 	case len(edges) > 1 && len(arcs) == 0:
-		if _, err := b.plant(c); err != nil {
+		if _, err := b.net.plant(c); err != nil {
 			return "down", err.Error()
 		}
 		return "requested", "its tree is being made"
@@ -281,25 +265,6 @@ func (b *store) findLAN(s *status) (state, reason string) {
 	return "up", ""
 }
 
-// linkChanged follows a link. It is called with mu held.
-func (b *store) linkChanged(s nib.Step[nib.Link]) {
-	k, now := cmp.Or(s.Is, s.Was).Key, &api.Link{}
-	if s.Is != nil {
-		now = s.Is.Is
-	}
-	src, dst := k.Src, k.Dst
-	if b.linkHas(src, dst, now.CapacityKbps); !now.Usable() {
-		if delete(b.core[src], dst); len(b.core[src]) == 0 {
-			delete(b.core, src)
-		}
-		return
-	}
-	if b.core[src] == nil {
-		b.core[src] = map[flow.Location]uint32{}
-	}
-	b.core[src][dst] = max(now.Weight, 1)
-}
-
 // withered returns the vpls whose trees do not join their ends, or have had a tunnel
 // without a path for a while. It is called with mu held.
 func (b *store) withered() (list []*circuit) {
@@ -337,7 +302,7 @@ func (b *store) replant(ctx context.Context) {
 			if old != c {
 				return old, nil
 			}
-			arcs, err := b.plant(c)
+			arcs, err := b.net.plant(c)
 			if err != nil || slices.EqualFunc(arcs, c.arcs(), arc.same) {
 				return old, nil //nolint:nilerr // there is no better tree; findLAN says why
 			}

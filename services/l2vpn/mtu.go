@@ -1,13 +1,10 @@
 package l2vpn
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/nib"
 )
 
 // Octets that a circuit adds to an IP packet on a link: the customer's Ethernet header
@@ -20,29 +17,6 @@ const (
 
 // mostMTU is the longest IP packet.
 const mostMTU = 65535
-
-// nodeChanged takes over the MTUs of the ports of a node. That
-// of a tunnel port is what the node's routing takes on all links. It is called with mu held.
-func (b *store) nodeChanged(s nib.Step[nib.Node]) {
-	sw := cmp.Or(s.Is, s.Was).Key
-	now := map[flow.Port]uint32{}
-	if s.Is != nil && s.Is.Is.State == "live" {
-		for _, p := range s.Is.Is.Report.Ports {
-			if p.Mtu > 0 {
-				now[flow.Port(p.Port)] = p.Mtu
-			}
-		}
-	}
-	if maps.Equal(b.mtus[sw], now) {
-		return
-	}
-	if b.mtus[sw] = now; len(now) == 0 {
-		delete(b.mtus, sw)
-	}
-	for _, s := range b.status {
-		b.assess(s)
-	}
-}
 
 // header returns how many octets a circuit carries of a customer's frame beside the
 // IP packet.
@@ -58,11 +32,11 @@ func (c *circuit) header() int {
 
 // mtu returns the largest IP packet, without tags other than those of its ends, that
 // fits into a circuit over some tunnels, whichever of their paths is in use; 0 if the MTU
-// of a port on the way is not known. It is called with mu held.
-func (b *store) mtu(c *circuit, tunnels []*api.Tunnel) uint32 {
+// of a port on the way is not known.
+func (n *network) mtu(c *circuit, tunnels []*api.Tunnel) uint32 {
 	least := uint32(mostMTU)
 	port := func(sw flow.DPID, p flow.Port, overhead int) {
-		if m := b.mtus[sw][p]; m > uint32(overhead) {
+		if m := n.mtus[sw][p]; m > uint32(overhead) {
 			least = min(least, m-uint32(overhead))
 		} else {
 			least = 0
@@ -102,7 +76,7 @@ func (b *store) mtuOf(c *circuit) uint32 {
 	for _, w := range b.wishesOf(c) {
 		tunnels = append(tunnels, b.tunnels[w.Name])
 	}
-	return b.mtu(c, tunnels)
+	return b.net.mtu(c, tunnels)
 }
 
 // tooSmall returns what is wrong if a circuit takes packets of so many octets only;
@@ -118,7 +92,7 @@ func tooSmall(c *circuit, mtu uint32) string {
 func (b *store) fit(c *circuit, tunnels []*api.Tunnel, p *api.CircuitPreview) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p.Mtu = b.mtu(c, tunnels)
+	p.Mtu = b.net.mtu(c, tunnels)
 	if why := tooSmall(c, p.Mtu); why != "" && p.Feasible {
 		p.Feasible, p.Reason = false, why
 	}

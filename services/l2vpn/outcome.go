@@ -172,7 +172,7 @@ func (b *store) draft(c, old *circuit) *circuit {
 	}
 	if old != nil && old.Tree == n.Tree && overlaid(old.Transport) == overlaid(n.Transport) && slices.Equal(old.edges(), n.edges()) {
 		n.TreeLabels = old.TreeLabels
-	} else if arcs, err := b.plant(n); err == nil {
+	} else if arcs, err := b.net.plant(n); err == nil {
 		for _, a := range arcs {
 			n.TreeLabels = append(n.TreeLabels, &api.CircuitLabel{Dpid: a.to.String(), Label: flow.CircuitLabels, From: a.from.String()})
 		}
@@ -192,7 +192,7 @@ func (b *store) preview(t *batch) (*api.CircuitPreview, []*api.Tunnel) {
 	old := b.circuits.Get(c.Name)
 	p := &api.CircuitPreview{Feasible: true, Entries: b.difference(old, c)}
 	for _, e := range c.ends {
-		if why := b.unusable(e.at); why != "" && c.phaseAt(b.now()) != waits {
+		if why := b.net.unusable(e.at); why != "" && c.phaseAt(b.now()) != waits {
 			p.Feasible, p.Reason = false, why
 		}
 		p.Labels = append(p.Labels, b.labels.peek(e.at.Switch))

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/services/l2vpn/calendar"
 )
 
@@ -160,7 +159,9 @@ func (k *keeper) place(ctx context.Context, t *batch, i int, book *calendar.Cale
 			found = append(found, o.Tunnel)
 			links = append(links, linksOf(o.Tunnel)...)
 		}
-		lacking, why := b.lacking(c, links, book, now, ahead)
+		b.mu.Lock()
+		lacking, why := b.net.lacking(c, links, book, now, ahead)
+		b.mu.Unlock()
 		if why == nil {
 			if ahead {
 				c.Planned, t.planned[i] = links, found
@@ -184,9 +185,7 @@ func (k *keeper) place(ctx context.Context, t *batch, i int, book *calendar.Cale
 // lacking returns the links that do not have the rate of a circuit during its whole time, and
 // the first as an error, with the time. Of a circuit that is not ahead those
 // times count that are, as tunnels see to what is booked now.
-func (b *store) lacking(c *circuit, links []string, book *calendar.Calendar, now time.Time, ahead bool) (list []*api.Location, why error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (n *network) lacking(c *circuit, links []string, book *calendar.Calendar, now time.Time, ahead bool) (list []*api.Location, why error) {
 	from := c.from
 	if !ahead {
 		from = now
@@ -200,7 +199,7 @@ func (b *store) lacking(c *circuit, links []string, book *calendar.Calendar, now
 			continue // seen
 		}
 		e, err := parseEnd(l)
-		capacity := b.capacity(e.at)
+		capacity := n.capacity(e.at)
 		booked, at := book.Peak(l, from, c.until, "")
 		lacks := err == nil && capacity > 0 && booked+need[l] > capacity && (ahead || at.After(now))
 		if delete(need, l); !lacks {
@@ -213,27 +212,4 @@ func (b *store) lacking(c *circuit, links []string, book *calendar.Calendar, now
 		}
 	}
 	return list, why
-}
-
-// capacity returns what may be booked on the link that leaves by a port, kbit/s; 0 if that
-// is not known. It is called with mu held.
-func (b *store) capacity(at flow.Location) (kbps uint64) {
-	for _, has := range b.capacities[at] {
-		kbps = max(kbps, has)
-	}
-	return kbps
-}
-
-// linkHas takes over what may be booked on a link; 0 is not known. It is called with mu held.
-func (b *store) linkHas(src, dst flow.Location, kbps uint64) {
-	if delete(b.capacities[src], dst); len(b.capacities[src]) == 0 {
-		delete(b.capacities, src)
-	}
-	if kbps == 0 {
-		return
-	}
-	if b.capacities[src] == nil {
-		b.capacities[src] = map[flow.Location]uint64{}
-	}
-	b.capacities[src][dst] = kbps
 }

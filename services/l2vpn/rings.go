@@ -123,7 +123,7 @@ func (r *rings) due(d *flow.Decision) {
 		next := r.round[len(r.round)-1]
 		r.round = r.round[:len(r.round)-1]
 		s := b.status[next.circuit]
-		if s == nil || s.phase != inForce || s.looped || b.unusable(next.at.at) != "" {
+		if s == nil || s.phase != inForce || s.looped || b.net.unusable(next.at.at) != "" {
 			continue
 		}
 		if i := slices.Index(s.circuit.ends, next.at); i >= 0 {

@@ -80,7 +80,7 @@ func (b *store) find(s *status) (state, reason string) {
 		return b.findLAN(s)
 	}
 	for _, e := range c.ends {
-		if why := b.unusable(e.at); why != "" {
+		if why := b.net.unusable(e.at); why != "" {
 			return "down", why
 		}
 	}
@@ -226,22 +226,6 @@ func (b *store) lacks(s *status, sw flow.DPID, failed []*api.WantedFlow) *api.Wa
 		}
 	}
 	return nil
-}
-
-// unusable returns why no circuit works at a port. It is called with mu held.
-func (b *store) unusable(at flow.Location) string {
-	sw, port, role := b.net.Info(at.Switch), portOf(b.net, at), roleOf(b.net, at)
-	switch {
-	case !sw.GetConnected():
-		return fmt.Sprintf("switch %v is away", at.Switch)
-	case port == nil:
-		return fmt.Sprintf("switch %v has no port %v", at.Switch, at.Port)
-	case !port.Up:
-		return fmt.Sprintf("port %v of switch %v is down", at.Port, at.Switch)
-	case slices.Contains([]string{"link", "blocked", "internal", "tunnel"}, role):
-		return fmt.Sprintf("port %v of switch %v is no customer's: it is %s", at.Port, at.Switch, role)
-	}
-	return ""
 }
 
 // message returns a circuit with its state. It is called with mu held.

@@ -28,15 +28,13 @@ type store struct {
 	status   map[string]*status
 	at       map[flow.DPID]map[string]bool                       // the circuits of a switch
 	taken    map[flow.DPID]map[flow.Port]map[end]map[string]bool // by which circuits
-	net      nib.Snapshot
+	net      network
 	tunnels  map[string]*api.Tunnel // as they are, by name
 	wants    map[string]*wish       // as they should be, by name
 	due      map[string]bool        // the names of those that may not be as they should be
 	holds    map[string][]string    // the names of those that a circuit wants
-	core     core
-	mtus     map[flow.DPID]map[flow.Port]uint32 // of the ports that are known
-	tails    map[tail]string                    // the vpls of a label of an end
-	learnt   map[string]bool                    // vpls whose entries change
+	tails    map[tail]string        // the vpls of a label of an end
+	learnt   map[string]bool        // vpls whose entries change
 	labels   *numbers
 	meters   *numbers
 	ids      map[uint32]*status
@@ -53,8 +51,6 @@ type store struct {
 	unsettled map[string]bool      // circuits whose switches have not confirmed a change
 
 	past tally // counted by circuits that are deleted
-
-	capacities map[flow.Location]map[flow.Location]uint64 // kilobits per second that may be booked, of the links that leave by a port
 }
 
 // trusting is how long after its start the service waits for switches, ports and
@@ -96,8 +92,8 @@ func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(
 	b := &store{cfg: cfg, now: now, declare: func(flow.DPID, ...string) {}, kick: func() {}, news: func() {}, tight: func() {},
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
 		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, due: map[string]bool{}, holds: map[string][]string{}, fresh: map[string]*api.CircuitChanged{}, reserved: newReservedPorts(), ids: map[uint32]*status{}, trust: now().Add(trusting),
-		mtus: map[flow.DPID]map[flow.Port]uint32{}, core: core{}, tails: map[tail]string{}, learnt: map[string]bool{},
-		timed: map[string]bool{}, broken: map[string]time.Time{}, detours: map[string]bool{}, unsettled: map[string]bool{}, capacities: map[flow.Location]map[flow.Location]uint64{},
+		net: newNetwork(), tails: map[tail]string{}, learnt: map[string]bool{},
+		timed: map[string]bool{}, broken: map[string]time.Time{}, detours: map[string]bool{}, unsettled: map[string]bool{},
 		labels: newNumbers(cfg.FirstLabel, cfg.LastLabel), meters: newNumbers(flow.CircuitMeters, flow.CircuitMeters+1<<16-1)}
 	b.circuits = object.New(&b.mu, bucket, object.Kind[*circuit]{
 		What: "circuit", Many: "circuits", Most: func() int { return cfg.Circuits }, Raise: "l2vpn.circuits",
@@ -285,35 +281,10 @@ func (b *store) admit(c *circuit, e end, mine map[string]bool, taken map[end]str
 	if old := b.status[c.Name]; old != nil && slices.Contains(old.circuit.ends, e) {
 		return nil // it is there, whatever has become of the port
 	}
-	sw := b.net.Info(e.at.Switch)
-	twin := flow.Location{Switch: e.at.Switch, Port: flow.InternalPorts + e.at.Port}
-	switch role := roleOf(b.net, e.at); {
-	case sw == nil:
-		return refuse("there is no switch %v; weft get switches shows those that are", e.at.Switch)
-	case sw.Lack(c.needs()...) != "":
-		return refuse("the switch %s", sw.Lack(c.needs()...))
-	case role == "link" || role == "blocked":
-		return refuse("the port is a link between switches")
-	case role == "internal":
-		return refuse("the port leads to the node's own routing")
-	case role == "tunnel":
-		return refuse("the port is a tunnel over the node's own routing")
-	case roleOf(b.net, twin) == "internal" && e.vlan == 0:
-		return refuse("the node routes for who is at the port, by its internal port %d, and would get nothing any more; an end with a VLAN, %v.100, leaves it the rest",
-			uint32(twin.Port), e)
-	case sw.Connected && portOf(b.net, e.at) == nil:
-		return refuse("the switch has no such port")
+	if why := b.net.unfit(c, e); why != "" {
+		return refuse("%s", why)
 	}
 	return nil
-}
-
-// needs returns what a circuit asks of the switches of its ends: between switches frames go
-// inside labelled ones.
-func (c *circuit) needs() []api.Need {
-	if slices.ContainsFunc(c.ends, func(e end) bool { return e.at.Switch != c.ends[0].at.Switch }) {
-		return []api.Need{api.NeedTables, api.NeedPacketTypes}
-	}
-	return []api.Need{api.NeedTables}
 }
 
 // complete gives a circuit what the service gives: its number, and for its ends
@@ -389,6 +360,35 @@ func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
 	return n, nil
 }
 
+// networkChanged follows a change of the network.
+func (b *store) networkChanged(c nib.Change) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.net.Snapshot = c.Is
+	for _, s := range c.Switches() {
+		b.switchChanged(s)
+	}
+	for _, s := range c.Ports() {
+		at := cmp.Or(s.Is, s.Was).Key
+		if s.Was != nil || c.Was.Switch(at.Switch) == c.Is.Switch(at.Switch) { // else its switch has just come, with its ports
+			b.reassess(at)
+		}
+	}
+	for _, s := range c.Roles() {
+		b.reassess(cmp.Or(s.Is, s.Was).Key)
+	}
+	for _, s := range c.Links() {
+		b.net.updateLink(s)
+	}
+	for _, s := range c.Nodes() {
+		if b.net.updateMTUs(s) {
+			for _, s := range b.status {
+				b.assess(s)
+			}
+		}
+	}
+}
+
 // switchChanged follows a switch. It is called with mu held.
 func (b *store) switchChanged(s nib.Step[nib.Switch]) {
 	sw := cmp.Or(s.Is, s.Was).Key
@@ -403,21 +403,6 @@ func (b *store) switchChanged(s nib.Step[nib.Switch]) {
 	}
 }
 
-// portOf returns a port, nil if it is not known, and roleOf what it is.
-func portOf(net nib.Snapshot, at flow.Location) *api.Port {
-	if p := net.Port(at); p != nil {
-		return p.Is
-	}
-	return nil
-}
-
-func roleOf(net nib.Snapshot, at flow.Location) string {
-	if r := net.Role(at); r != nil {
-		return r.Is.Role
-	}
-	return ""
-}
-
 // reassess assesses the circuits at a port. It is called with mu held.
 func (b *store) reassess(at flow.Location) {
 	for _, names := range b.taken[at.Switch][at.Port] {
@@ -425,7 +410,7 @@ func (b *store) reassess(at flow.Location) {
 			if b.devicesGone(b.status[name], at) {
 				b.learnt[name] = true
 			}
-			if s := b.status[name]; s.lan != nil && b.net.Info(at.Switch).GetConnected() && b.unusable(at) != "" { // what a switch that is away has, it keeps
+			if s := b.status[name]; s.lan != nil && b.net.Info(at.Switch).GetConnected() && b.net.unusable(at) != "" { // what a switch that is away has, it keeps
 				for _, e := range s.circuit.ends {
 					if e.at == at && s.lan.forget(e) {
 						b.learnt[name] = true

@@ -133,7 +133,7 @@ func (b *store) faults(s *status, have map[flow.DPID]*held) (list []*api.Circuit
 		return nil
 	}
 	for _, e := range c.ends {
-		if why := b.unusable(e.at); why != "" {
+		if why := b.net.unusable(e.at); why != "" {
 			fault("port", e.String(), "%s", why)
 		}
 	}

@@ -53,17 +53,18 @@ func (m *mover) bounds(ctx context.Context) {
 	b := m.b
 	b.mu.Lock()
 	now := b.now()
+	settled := now.Add(-judgeWindow*b.cfg.ProbeInterval - brokenFor) // what was lost while a tunnel failed over says nothing of its way
 	var move, back []*circuit
 	for _, name := range slices.Sorted(maps.Keys(b.broken)) {
-		if s := b.status[name]; s != nil && s.phase == inForce && now.Sub(b.broken[name]) >= brokenFor && !now.Before(s.hold) && b.steady(s.circuit) {
+		if s := b.status[name]; s != nil && s.phase == inForce && now.Sub(b.broken[name]) >= brokenFor && !now.Before(s.hold) && b.tunnels.steady(s.circuit, settled) {
 			move = append(move, s.circuit)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.detours)) {
 		c := b.status[name].circuit
-		lost := slices.ContainsFunc(b.wishesOf(c), func(w *wish) bool { // a slow way is better than none
-			t := b.tunnels[w.Name]
-			return t != nil && !carries(t) && b.standIn(b.status[name], w.From, w.To) == nil
+		lost := slices.ContainsFunc(b.tunnels.wishesOf(c), func(w *wish) bool { // a slow way is better than none
+			t := b.tunnels.known[w.Name]
+			return t != nil && !carries(t) && b.tunnels.standIn(c, w.From, w.To) == nil
 		})
 		if at, err := time.Parse(time.RFC3339, c.AvoidsUntil); err != nil || !now.Before(at) || lost {
 			back = append(back, c)
@@ -80,16 +81,6 @@ func (m *mover) bounds(ctx context.Context) {
 	}
 }
 
-// steady reports whether the tunnels of a circuit have been as they are for longer than what
-// is measured: what was lost while one failed over says nothing of its way. It is called
-// with mu held.
-func (b *store) steady(c *circuit) bool {
-	return !slices.ContainsFunc(b.wishesOf(c), func(w *wish) bool {
-		since, err := time.Parse(time.RFC3339, b.tunnels[w.Name].GetSince())
-		return err == nil && b.now().Sub(since) < judgeWindow*b.cfg.ProbeInterval+brokenFor
-	})
-}
-
 // away moves a circuit off the links of its way: off all, or else off one.
 func (m *mover) away(ctx context.Context, c *circuit) {
 	b := m.b
@@ -99,7 +90,7 @@ func (m *mover) away(ctx context.Context, c *circuit) {
 		b.mu.Unlock()
 		return
 	}
-	links := b.linksOf(c)
+	links := linksUsed(c, &b.net, &b.tunnels)
 	if b.now().Sub(s.hold) > avoidMost {
 		s.moves = 0
 	}
@@ -153,19 +144,19 @@ func unmoved(c *circuit) string {
 	return ""
 }
 
-// linksOf returns the links of the ways that a circuit uses, by the ports that frames
-// leave by. It is called with mu held.
-func (b *store) linksOf(c *circuit) (list []*api.Location) {
+// linksUsed returns the links of the ways that a circuit uses, by the ports that frames
+// leave by.
+func linksUsed(c *circuit, n *network, tunnels *tunnelTable) (list []*api.Location) {
 	seen := map[flow.Location]bool{}
 	for i := range c.ends {
-		t := b.tunnelBetween(c, i, len(c.ends)-1-i)
+		t := tunnels.between(c, i, len(c.ends)-1-i)
 		p := t.GetPrimary()
 		if t.GetActive() == "standby" {
 			p = t.GetStandby()
 		}
 		for _, h := range p.GetHops() {
 			l := &api.Location{Dpid: h.Dpid, Port: h.OutPort}
-			if h.OutPort != 0 && !seen[l.Flow()] && !seen[b.net.farEnd(l.Flow())] {
+			if h.OutPort != 0 && !seen[l.Flow()] && !seen[n.farEnd(l.Flow())] {
 				seen[l.Flow()] = true
 				list = append(list, l)
 			}
@@ -191,7 +182,7 @@ func (m *mover) possible(ctx context.Context, c *circuit, avoid []*api.Location)
 	b.mu.Lock()
 	n := c.detoured(avoid, "", c.Share)
 	wants := b.wantsOf(n, nil)
-	whole := !slices.ContainsFunc(b.wishesOf(c), func(w *wish) bool { return b.tunnels[w.Name].GetState() != "up" })
+	whole := !slices.ContainsFunc(b.tunnels.wishesOf(c), func(w *wish) bool { return b.tunnels.known[w.Name].GetState() != "up" })
 	b.mu.Unlock()
 	r, err := m.try(ctx, &api.SetTunnelsRequest{User: user, Tunnels: wants, DryRun: true})
 	if err != nil {
@@ -231,8 +222,8 @@ func (m *mover) share(ctx context.Context) {
 	b := m.b
 	b.mu.Lock()
 	var full []*wish
-	for _, w := range b.wants {
-		if w.lacksRoom(b.tunnels[w.Name]) {
+	for _, w := range b.tunnels.wants {
+		if w.lacksRoom(b.tunnels.known[w.Name]) {
 			full = append(full, w)
 		}
 	}
@@ -245,11 +236,6 @@ func (m *mover) share(ctx context.Context) {
 	}
 }
 
-// lacksRoom reports whether a tunnel, as it is, cannot have what several circuits book on it.
-func (w *wish) lacksRoom(t *api.Tunnel) bool {
-	return len(w.users) > 1 && w.booked() > 0 && (w.err != nil || t != nil && t.State == "down" && t.ReservedKbps == w.booked())
-}
-
 // surplus returns the circuits for which a tunnel has no room: those that came last, all
 // but one at most.
 func (m *mover) surplus(ctx context.Context, w *wish) (list []*circuit) {
@@ -259,7 +245,7 @@ func (m *mover) surplus(ctx context.Context, w *wish) (list []*circuit) {
 	var sum uint64
 	for name := range w.users {
 		switch c := b.status[name].circuit; {
-		case !slices.Contains(b.holds[name], w.Name): // it is about to leave
+		case !slices.Contains(b.tunnels.holds[name], w.Name): // it is about to leave
 		case c.Type == vpws && c.Share+1 < sharesMax:
 			list = append(list, c)
 		default:

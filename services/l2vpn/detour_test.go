@@ -101,7 +101,7 @@ func (r *routes) set(_ context.Context, q *api.SetTunnelsRequest) (*api.SetTunne
 
 // settle has tunnels and switches follow what is wanted.
 func (r *routes) settle() {
-	for i := 0; i < 2 || i < 40 && len(r.b.due) > 0; i++ {
+	for i := 0; i < 2 || i < 40 && len(r.b.tunnels.due) > 0; i++ {
 		r.mover.share(r.t.Context())
 		r.mover.share(r.t.Context())
 		r.keeper.keep(r.t.Context(), false)
@@ -117,7 +117,7 @@ func (r *routes) settle() {
 func (r *routes) route(name string, from int) uint32 {
 	r.b.mu.Lock()
 	defer r.b.mu.Unlock()
-	t := r.b.tunnelBetween(r.b.status[name].circuit, from, 1-from)
+	t := r.b.tunnels.between(r.b.status[name].circuit, from, 1-from)
 	if !carries(t) {
 		return 0
 	}
@@ -306,7 +306,7 @@ func TestDetourKeepsProtection(t *testing.T) {
 
 // route2 is route with the lock held.
 func (r *routes) route2(name string, from int) uint32 {
-	t := r.b.tunnelBetween(r.b.status[name].circuit, from, 1-from)
+	t := r.b.tunnels.between(r.b.status[name].circuit, from, 1-from)
 	if !carries(t) {
 		return 0
 	}

@@ -123,7 +123,7 @@ func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
 		}
 		group := uint32(0)
 		if !c.local() {
-			if group = b.groupOf(c, i, 1-i); group == 0 { // there is no tunnel yet
+			if group = b.tunnels.groupOf(c, i, 1-i); group == 0 { // there is no tunnel yet
 				to.shut(e)
 				continue
 			}

@@ -140,7 +140,7 @@ func TestEndsNeverShareFrames(t *testing.T) {
 // those which are not as they should be are known without a look at all.
 func checkBooked(t *testing.T, b *store) {
 	t.Helper()
-	for name, w := range b.wants {
+	for name, w := range b.tunnels.wants {
 		var kbps uint64
 		for user := range w.users {
 			kbps += b.status[user].circuit.RateKbps
@@ -148,12 +148,12 @@ func checkBooked(t *testing.T, b *store) {
 		if w.booked() != kbps {
 			t.Fatalf("tunnel %s: %d kbit/s are booked, want %d", name, w.booked(), kbps)
 		}
-		if !w.met(b.tunnels[name]) && !b.due[name] {
+		if !w.met(b.tunnels.known[name]) && !b.tunnels.due[name] {
 			t.Fatalf("tunnel %s is not as it should be, and nobody looks at it", name)
 		}
 	}
-	for name := range b.tunnels {
-		if b.wants[name] == nil && !b.due[name] {
+	for name := range b.tunnels.known {
+		if b.tunnels.wants[name] == nil && !b.tunnels.due[name] {
 			t.Fatalf("no circuit wants tunnel %s, and nobody gives it back", name)
 		}
 	}

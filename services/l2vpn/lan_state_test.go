@@ -24,7 +24,7 @@ func TestLANTunnels(t *testing.T) {
 		t.Fatal(err)
 	}
 	var list []*api.Tunnel
-	for name, w := range b.wants {
+	for name, w := range b.tunnels.wants {
 		list = append(list, &api.Tunnel{Name: name, From: w.From, To: w.To, State: "up", User: user, Group: flow.TunnelGroups + uint32(len(list)),
 			Primary: &api.LabelSwitchedPath{Hops: []*api.LabelHop{{Dpid: w.From, OutPort: 9}, {Dpid: w.To, InPort: 9}}}})
 	}
@@ -55,8 +55,8 @@ func TestLANTunnels(t *testing.T) {
 	if m := b.get("c"); m.State != "degraded" || !strings.Contains(m.Reason, "one path") {
 		t.Errorf("%v", m)
 	}
-	if err := b.try(&api.SetCircuitsRequest{Delete: []string{"c"}}); err != nil || len(b.wants) != 0 || len(b.holds) != 0 {
-		t.Errorf("%v: wanted %v, held %v", err, b.wants, b.holds)
+	if err := b.try(&api.SetCircuitsRequest{Delete: []string{"c"}}); err != nil || len(b.tunnels.wants) != 0 || len(b.tunnels.holds) != 0 {
+		t.Errorf("%v: wanted %v, held %v", err, b.tunnels.wants, b.tunnels.holds)
 	}
 }
 

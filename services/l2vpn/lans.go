@@ -135,7 +135,9 @@ type tail struct {
 // fabric returns what the entries of a vpls follow from. It is called with mu held.
 func (b *store) fabric(s *status) *fabric {
 	return &fabric{circuit: s.circuit, lan: s.lan.lan, active: s.lan.entered, trees: s.lan.trees(s.circuit), storm: b.cfg.stormOf(s.circuit),
-		group: func(from, to flow.DPID) uint32 { return usable(b.tunnels[tunnelJoining(s.circuit, from, to).Name]) }}
+		group: func(from, to flow.DPID) uint32 {
+			return usable(b.tunnels.known[tunnelJoining(s.circuit, from, to).Name])
+		}}
 }
 
 // touched returns the switches that have, or should have, entries of a circuit.
@@ -165,7 +167,7 @@ func (b *store) step(s *status) {
 	case s.phase != inForce:
 	case !slices.Equal(l.entered, want):
 		for _, a := range want {
-			if usable(b.tunnels[tunnelJoining(s.circuit, a.from, a.to).Name]) == 0 {
+			if usable(b.tunnels.known[tunnelJoining(s.circuit, a.from, a.to).Name]) == 0 {
 				return
 			}
 		}
@@ -226,8 +228,8 @@ func (b *store) findLAN(s *status) (state, reason string) {
 		}
 		return "requested", "its tree is being made"
 	}
-	for _, w := range b.wishesOf(c) {
-		t := b.tunnels[w.Name]
+	for _, w := range b.tunnels.wishesOf(c) {
+		t := b.tunnels.known[w.Name]
 		switch {
 		case t == nil && w.err != nil, t != nil && t.State == "down":
 			why := t.GetReason()
@@ -275,7 +277,7 @@ func (b *store) withered() (list []*circuit) {
 		}
 		c, down := s.circuit, false
 		for _, a := range c.arcs() {
-			t := b.tunnels[tunnelJoining(c, a.from, a.to).Name]
+			t := b.tunnels.known[tunnelJoining(c, a.from, a.to).Name]
 			down = down || t.GetState() == "down"
 		}
 		switch {

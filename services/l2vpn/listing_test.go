@@ -82,7 +82,7 @@ func TestPingEnds(t *testing.T) {
 		t.Errorf("without tunnels: %v", err)
 	}
 	var list []*api.Tunnel
-	for name, w := range b.wants {
+	for name, w := range b.tunnels.wants {
 		list = append(list, &api.Tunnel{Name: name, From: w.From, To: w.To, State: "up", User: user, Group: flow.TunnelGroups + uint32(len(list)),
 			Primary: &api.LabelSwitchedPath{Hops: []*api.LabelHop{{Dpid: w.From, OutPort: 9}, {Dpid: w.To, InPort: 9}}}})
 	}

@@ -28,11 +28,11 @@ func TestLoop(t *testing.T) {
 		}
 		tunnels := func() {
 			b.give()
-			for name, m := range b.tunnels {
+			for name, m := range b.tunnels.known {
 				from, _ := flow.ParseDPID(m.From)
 				to, _ := flow.ParseDPID(m.To)
 				m.Group = f.tunnel(from, to)
-				b.tunnels[name] = m
+				b.tunnels.known[name] = m
 			}
 			for sw := flow.DPID(1); sw <= 2; sw++ {
 				var all set

@@ -69,16 +69,6 @@ func (n *network) mtu(c *circuit, tunnels []*api.Tunnel) uint32 {
 	return least
 }
 
-// mtuOf returns the largest IP packet that fits into a circuit as it is; 0 is not
-// known. It is called with mu held.
-func (b *store) mtuOf(c *circuit) uint32 {
-	var tunnels []*api.Tunnel
-	for _, w := range b.wishesOf(c) {
-		tunnels = append(tunnels, b.tunnels[w.Name])
-	}
-	return b.net.mtu(c, tunnels)
-}
-
 // tooSmall returns what is wrong if a circuit takes packets of so many octets only;
 // empty if nothing is, or it is not known.
 func tooSmall(c *circuit, mtu uint32) string {

@@ -26,7 +26,7 @@ func (b *store) node(sw flow.DPID, mtus map[uint32]uint32) {
 // first link, or by port 8 without a switch between.
 func (b *store) over(c string) {
 	var list []*api.Tunnel
-	for _, w := range b.wishesOf(b.status[c].circuit) {
+	for _, w := range b.tunnels.wishesOf(b.status[c].circuit) {
 		m := proto.CloneOf(w.Tunnel)
 		m.User, m.State, m.Group = user, "up", flow.TunnelGroups
 		m.Path = []string{w.From, flow.DPID(4).String(), w.To}
@@ -121,7 +121,7 @@ func TestMinMTU(t *testing.T) {
 	links(1521)
 	is("down", "1499")
 	p := &api.CircuitPreview{Feasible: true}
-	if b.fit(b.status["c"].circuit, []*api.Tunnel{b.tunnels[b.holds["c"][0]]}, p); p.Feasible || p.Mtu != 1499 || !strings.Contains(p.Reason, "1499") {
+	if b.fit(b.status["c"].circuit, []*api.Tunnel{b.tunnels.known[b.tunnels.holds["c"][0]]}, p); p.Feasible || p.Mtu != 1499 || !strings.Contains(p.Reason, "1499") {
 		t.Errorf("%v", p)
 	}
 	b.feed(&api.NodeChanged{Gone: true, Node: &api.Node{Report: &api.NodeReport{Dpid: "4"}}})

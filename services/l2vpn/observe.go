@@ -135,7 +135,7 @@ func (b *store) ways(s *status, f func(from, to int, l oam.Lane)) {
 // can be probed. It is called with mu held.
 func (b *store) laneOf(s *status, i, far int) (l oam.Lane, ok bool) {
 	c := s.circuit
-	group := b.groupOf(c, i, far)
+	group := b.tunnels.groupOf(c, i, far)
 	if c.ends[i].at.Switch == c.ends[far].at.Switch || group == 0 {
 		return l, false // nothing is between them, or no tunnel
 	}
@@ -145,7 +145,7 @@ func (b *store) laneOf(s *status, i, far int) (l oam.Lane, ok bool) {
 		}
 	}
 	l = oam.Lane{From: c.ends[i].at.Switch, To: c.ends[far].at.Switch, Group: group, Label: c.Members[far].Label}
-	if hops := b.tunnelBetween(c, i, far).GetPrimary().GetHops(); len(hops) > 0 {
+	if hops := b.tunnels.between(c, i, far).GetPrimary().GetHops(); len(hops) > 0 {
 		l.Out = flow.Port(hops[0].OutPort)
 	}
 	return l, true

@@ -210,20 +210,7 @@ func (b *store) wantsOf(c, old *circuit) []*api.Tunnel {
 		c = b.draft(c, old)
 	}
 	wants := b.tunnelsOf(c)
-	for _, m := range wants {
-		m.ReservedKbps, m.Circuits = c.RateKbps, 1
-		if w := b.wants[m.Name]; w != nil {
-			m.ReservedKbps += w.booked()
-			m.Circuits += uint32(len(w.users))
-			if kbps, has := w.users[c.Name]; has {
-				m.ReservedKbps -= kbps
-				m.Circuits--
-			}
-		}
-		if overlaid(m.Transport) {
-			m.ReservedKbps = 0
-		}
-	}
+	b.tunnels.book(c, wants)
 	return wants
 }
 

@@ -25,7 +25,7 @@ func TestChangeOfTransport(t *testing.T) {
 	}
 	next := flow.TunnelGroups
 	learn := func(state string, index int) {
-		w := b.wants[b.holds["c"][index]]
+		w := b.tunnels.wants[b.tunnels.holds["c"][index]]
 		m := w.asked()
 		if m.Group, m.User, m.State, m.Reason = next, user, state, "its tunnel port is not up"; state == "up" {
 			m.Reason = ""
@@ -47,7 +47,7 @@ func TestChangeOfTransport(t *testing.T) {
 			t.Errorf("%s, %q; want %s, %q", m.State, m.Reason, state, reason)
 		}
 		c := b.status["c"].circuit
-		if now := []uint32{b.groupOf(c, 0, 1), b.groupOf(c, 1, 0)}; !slices.Equal(now, groups) {
+		if now := []uint32{b.tunnels.groupOf(c, 0, 1), b.tunnels.groupOf(c, 1, 0)}; !slices.Equal(now, groups) {
 			t.Errorf("it enters groups %#x; want %#x", now, groups)
 		}
 	}
@@ -56,11 +56,11 @@ func TestChangeOfTransport(t *testing.T) {
 	learn("up", 1)
 	confirmed()
 	is("up", "", next-2, next-1)
-	old := slices.Clone(b.holds["c"])
+	old := slices.Clone(b.tunnels.holds["c"])
 	first := next - 2
 	set("vxlan", 1000)
-	for _, name := range b.holds["c"] {
-		if m := b.wants[name].asked(); m.ReservedKbps != 0 || m.Transport != "vxlan" {
+	for _, name := range b.tunnels.holds["c"] {
+		if m := b.tunnels.wants[name].asked(); m.ReservedKbps != 0 || m.Transport != "vxlan" {
 			t.Error(m)
 		}
 	}
@@ -74,12 +74,12 @@ func TestChangeOfTransport(t *testing.T) {
 	confirmed()
 	is("degraded", "tunnel before", next-1, first+1)
 	learn("up", 1)
-	if b.moved(b.status["c"]); b.wants[old[0]] == nil {
+	if b.tunnels.moved(b.status["c"]); b.tunnels.wants[old[0]] == nil {
 		t.Error("the old tunnels are given back before the switches lead frames into the new ones")
 	}
 	confirmed()
 	is("up", "", next-2, next-1)
-	if b.wants[old[0]] != nil || b.wants[old[1]] != nil {
+	if b.tunnels.wants[old[0]] != nil || b.tunnels.wants[old[1]] != nil {
 		t.Error("the old tunnels are still wanted")
 	}
 	set("gre", 0)
@@ -91,8 +91,8 @@ func TestChangeOfTransport(t *testing.T) {
 	confirmed()
 	is("up", "", next-2, next-1)
 	set("vxlan", 0)
-	if err := b.try(&api.SetCircuitsRequest{Delete: []string{"c"}}); err != nil || len(b.wants) != 0 {
-		t.Error("tunnels of a circuit that is deleted:", b.wants, err)
+	if err := b.try(&api.SetCircuitsRequest{Delete: []string{"c"}}); err != nil || len(b.tunnels.wants) != 0 {
+		t.Error("tunnels of a circuit that is deleted:", b.tunnels.wants, err)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestOverlay(t *testing.T) {
 		if err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: "c", Ends: []string{"1:1", "2:1"}, Transport: transport}}}); err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range b.wishesOf(b.status["c"].circuit) {
+		for _, w := range b.tunnels.wishesOf(b.status["c"].circuit) {
 			m := proto.CloneOf(w.Tunnel)
 			m.User, m.State, m.Group = user, "up", flow.TunnelGroups
 			m.Primary = &api.LabelSwitchedPath{Hops: []*api.LabelHop{{Dpid: w.From, OutPort: 20001}, {Dpid: w.To, InPort: 20001}}}

@@ -81,8 +81,8 @@ func (b *store) bookings(t *batch, tunnels []*api.Tunnel) *calendar.Calendar {
 		links := c.Planned
 		if s.phase == inForce {
 			links = nil
-			for _, name := range b.holds[s.circuit.Name] {
-				links = append(links, linksOf(b.tunnels[name])...)
+			for _, name := range b.tunnels.holds[s.circuit.Name] {
+				links = append(links, linksOf(b.tunnels.known[name])...)
 			}
 		}
 		enter(book, c, links)

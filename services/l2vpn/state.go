@@ -19,10 +19,12 @@ func (b *store) assess(s *status) {
 	if s.lan != nil {
 		b.step(s)
 	}
-	b.moved(s)
+	if b.tunnels.moved(s) {
+		b.kick()
+	}
 	state, reason := b.find(s)
 	if s.circuit.MinMtu > 0 && (state == "up" || state == "degraded") {
-		if why := tooSmall(s.circuit, b.mtuOf(s.circuit)); why != "" {
+		if why := tooSmall(s.circuit, b.net.mtu(s.circuit, b.tunnels.of(s.circuit))); why != "" {
 			state, reason = "down", why
 		}
 	}
@@ -85,10 +87,10 @@ func (b *store) find(s *status) (state, reason string) {
 		}
 	}
 	var degraded string
-	for _, w := range b.wishesOf(c) {
-		t := b.tunnels[w.Name]
+	for _, w := range b.tunnels.wishesOf(c) {
+		t := b.tunnels.known[w.Name]
 		switch {
-		case !carries(t) && b.standIn(s, w.From, w.To) != nil:
+		case !carries(t) && b.tunnels.standIn(c, w.From, w.To) != nil:
 			degraded = fmt.Sprintf("frames go by the tunnel before until %s is up: %s", w.Name, cmp.Or(t.GetReason(), "it is being made"))
 		case t == nil && w.err != nil:
 			return "down", fmt.Sprintf("tunnel %s: %v", w.Name, w.err)
@@ -256,13 +258,13 @@ func (b *store) message(s *status) *api.Circuit {
 	m.RxPackets, m.RxBytes = sum[received].packets, sum[received].bytes
 	m.TxPackets, m.TxBytes = sum[sent].packets, sum[sent].bytes
 	m.DroppedPackets = sum[dropped].packets
-	for i, w := range b.wishesOf(c) {
+	for i, w := range b.tunnels.wishesOf(c) {
 		m.Tunnels = append(m.Tunnels, w.Name)
-		if t := b.tunnels[w.Name]; i == 0 && t != nil && c.Type == vpws && t.State != "down" {
+		if t := b.tunnels.known[w.Name]; i == 0 && t != nil && c.Type == vpws && t.State != "down" {
 			m.Path, m.Standby = ways(t)
 		}
 	}
-	m.Mtu = b.mtuOf(c)
+	m.Mtu = b.net.mtu(c, b.tunnels.of(c))
 	if s.measured != nil {
 		m.DelayUs, m.LossRatio = s.measured.delay, s.measured.loss
 	}

@@ -29,12 +29,9 @@ type store struct {
 	at       map[flow.DPID]map[string]bool                       // the circuits of a switch
 	taken    map[flow.DPID]map[flow.Port]map[end]map[string]bool // by which circuits
 	net      network
-	tunnels  map[string]*api.Tunnel // as they are, by name
-	wants    map[string]*wish       // as they should be, by name
-	due      map[string]bool        // the names of those that may not be as they should be
-	holds    map[string][]string    // the names of those that a circuit wants
-	tails    map[tail]string        // the vpls of a label of an end
-	learnt   map[string]bool        // vpls whose entries change
+	tunnels  tunnelTable
+	tails    map[tail]string // the vpls of a label of an end
+	learnt   map[string]bool // vpls whose entries change
 	labels   *numbers
 	meters   *numbers
 	ids      map[uint32]*status
@@ -75,23 +72,22 @@ type status struct {
 	base    tally               // counted by entries that are gone
 	record  string              // what records returns of it; empty: it has changed
 
-	measured *measured     // by probes; nil if there are none
-	recalled bool          // the state is that of an earlier run
-	served   bool          // it has been up
-	lan      *switching    // of a vpls; else nil
-	former   []*api.Tunnel // of an earlier transport, in use until there are new ones
-	devices  devices       // of payload ip; else nil
-	ring     string        // why it is in a loop of circuits; empty: it is in none
-	changed  time.Time     // when it or its tunnels' groups changed last
-	detour   string        // what is said of moving it, where a bound is broken
-	moves    int           // how often it has been moved for that
-	hold     time.Time     // it is not moved before
+	measured *measured  // by probes; nil if there are none
+	recalled bool       // the state is that of an earlier run
+	served   bool       // it has been up
+	lan      *switching // of a vpls; else nil
+	devices  devices    // of payload ip; else nil
+	ring     string     // why it is in a loop of circuits; empty: it is in none
+	changed  time.Time  // when it or its tunnels' groups changed last
+	detour   string     // what is said of moving it, where a bound is broken
+	moves    int        // how often it has been moved for that
+	hold     time.Time  // it is not moved before
 }
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(flow.DPID, ...string) {}, kick: func() {}, news: func() {}, tight: func() {},
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
-		tunnels: map[string]*api.Tunnel{}, wants: map[string]*wish{}, due: map[string]bool{}, holds: map[string][]string{}, fresh: map[string]*api.CircuitChanged{}, reserved: newReservedPorts(), ids: map[uint32]*status{}, trust: now().Add(trusting),
+		tunnels: newTunnelTable(), fresh: map[string]*api.CircuitChanged{}, reserved: newReservedPorts(), ids: map[uint32]*status{}, trust: now().Add(trusting),
 		net: newNetwork(), tails: map[tail]string{}, learnt: map[string]bool{},
 		timed: map[string]bool{}, broken: map[string]time.Time{}, detours: map[string]bool{}, unsettled: map[string]bool{},
 		labels: newNumbers(cfg.FirstLabel, cfg.LastLabel), meters: newNumbers(flow.CircuitMeters, flow.CircuitMeters+1<<16-1)}
@@ -113,7 +109,7 @@ func (b *store) changed(old, now *circuit) {
 		if was.lan != nil {
 			b.indexTrees(was, false)
 		}
-		had = b.leave(was)
+		had = b.tunnels.leave(old)
 		b.index(old, false)
 		b.reserved.add(old, -1)
 	}
@@ -153,7 +149,7 @@ func (b *store) changed(old, now *circuit) {
 	b.index(now, true)
 	b.reserved.add(now, 1)
 	b.news()
-	b.stay(s, had)
+	b.tunnels.stay(now, old, had)
 	if now.Type == vpls {
 		most, _ := b.cfg.limits(now)
 		if s.lan == nil {

@@ -21,7 +21,7 @@ func (b *store) give() {
 	k := &keeper{b: b, turn: make(chan struct{}, 1), ask: func(_ context.Context, q *api.SetTunnelsRequest) (*api.SetTunnelsResponse, error) {
 		r := &api.SetTunnelsResponse{}
 		for _, m := range q.Tunnels {
-			m.Group, m.State, m.Path = flow.TunnelGroups+uint32(len(b.tunnels)), "up", []string{m.From, m.To}
+			m.Group, m.State, m.Path = flow.TunnelGroups+uint32(len(b.tunnels.known)), "up", []string{m.From, m.To}
 			m.Primary = &api.LabelSwitchedPath{Hops: []*api.LabelHop{{Dpid: m.From, OutPort: 9}, {Dpid: m.To, InPort: 9}}}
 			r.Outcomes = append(r.Outcomes, &api.TunnelOutcome{Name: m.Name, Tunnel: m})
 		}
@@ -86,8 +86,8 @@ func TestTimes(t *testing.T) {
 				if got.State != state || !strings.HasPrefix(got.Reason, reason) || got.Labels[0] != flow.CircuitLabels {
 					t.Errorf("%s %v, away %v: %s (%s), labels %v; want %s (%s)", m.Type, m.Ends, away, got.State, got.Reason, got.Labels, state, reason)
 				}
-				if is := b.entriesAt(1) > 0; is != carries || (len(b.tunnels) > 0) != (carries && m.Ends[1] == "2:1.7") {
-					t.Errorf("%s %v, away %v, %s: entries %v, %d tunnels", m.Type, m.Ends, away, got.State, is, len(b.tunnels))
+				if is := b.entriesAt(1) > 0; is != carries || (len(b.tunnels.known) > 0) != (carries && m.Ends[1] == "2:1.7") {
+					t.Errorf("%s %v, away %v, %s: entries %v, %d tunnels", m.Type, m.Ends, away, got.State, is, len(b.tunnels.known))
 				}
 			}
 			b.give()

@@ -137,8 +137,8 @@ func (b *store) faults(s *status, have map[flow.DPID]*held) (list []*api.Circuit
 			fault("port", e.String(), "%s", why)
 		}
 	}
-	for _, w := range b.wishesOf(c) {
-		switch t := b.tunnels[w.Name]; {
+	for _, w := range b.tunnels.wishesOf(c) {
+		switch t := b.tunnels.known[w.Name]; {
 		case t == nil && w.err != nil:
 			fault("tunnel", w.Name, "%v", w.err)
 		case t == nil:

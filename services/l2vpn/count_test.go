@@ -30,13 +30,13 @@ func TestLANCounts(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			d := newDrawn(t, seed)
 			now := time.Unix(1e9, 0)
-			b := &store{ids: map[uint32]*status{}}
+			b := newCounterTable()
 			want := map[*fabric]map[end]tally{}
 			for _, v := range d.all {
 				v.active = d.grow(v)
 				v.trees = [][]arc{v.active}
 				want[v] = map[end]tally{}
-				b.ids[v.Id] = &status{circuit: v.circuit, seen: map[counter]amount{}}
+				b.of[v.Id] = &circuitCounters{circuit: v.circuit, seen: map[counter]amount{}}
 			}
 			d.declareAll(func() {})
 			add := func(v *fabric, e end, kind, n int) {
@@ -78,23 +78,23 @@ func TestLANCounts(t *testing.T) {
 				for _, v := range d.all {
 					var sum tally
 					for i, e := range v.ends {
-						got := b.ids[v.Id].countedAt(i)
+						got := b.of[v.Id].countedAt(i)
 						for kind := range got {
-							if got[kind].packets != want[v][e][kind].packets && b.ids[v.Id].base == (tally{}) {
+							if got[kind].packets != want[v][e][kind].packets && b.of[v.Id].base == (tally{}) {
 								t.Fatalf("%s: vpls %d, end %v of %v: counted %v, want %v", when, v.Id, e, v.ends, got, want[v][e])
 							}
 						}
 						sum = sum.plus(want[v][e])
 					}
-					for kind, got := range b.ids[v.Id].counted() {
+					for kind, got := range b.of[v.Id].counted() {
 						if got.packets != sum[kind].packets {
-							t.Fatalf("%s: vpls %d: counted %v in sum, want %v", when, v.Id, b.ids[v.Id].counted(), sum)
+							t.Fatalf("%s: vpls %d: counted %v in sum, want %v", when, v.Id, b.of[v.Id].counted(), sum)
 						}
 					}
 				}
 			}
 			all()
-			b.counted(d.flows())
+			b.count(d.flows())
 			check("unknown")
 			for _, v := range d.all {
 				for i, e := range v.ends {
@@ -106,7 +106,7 @@ func TestLANCounts(t *testing.T) {
 			list := d.flows()
 			d.r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 			for part := range slices.Chunk(list, 5) {
-				b.counted(part)
+				b.count(part)
 			}
 			check("known, read in parts")
 			v := d.all[0]
@@ -121,11 +121,11 @@ func TestLANCounts(t *testing.T) {
 				}
 			}
 			all()
-			b.counted(d.flows())
+			b.count(d.flows())
 			check("one end blocked")
 			for _, f := range d.flows() { // a switch that begins anew
 				f.Packets, f.Bytes = 0, 0
-				b.counted([]*api.FlowEntry{f})
+				b.count([]*api.FlowEntry{f})
 			}
 			check("begun anew")
 		})

@@ -2,29 +2,23 @@ package l2vpn
 
 import (
 	"context"
-	"slices"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
-// metersOf returns the meters of an end.
-func (c *circuit) metersOf(i int) []uint32 {
-	return slices.DeleteFunc([]uint32{c.Members[i].Meter, c.Members[i].StormMeter}, func(m uint32) bool { return m == 0 })
-}
-
 // A holder is whose a meter is.
 type holder struct {
-	s  *status
+	s  *circuitCounters
 	at end
 }
 
 // metered returns the meters of circuits at a switch: of the one with a number, or, of
 // 0, of all. It is called with mu held.
-func (b *store) metered(sw flow.DPID, id uint32) map[uint32]holder {
+func (p *poller) metered(sw flow.DPID, id uint32) map[uint32]holder {
 	list := map[uint32]holder{}
-	for name := range b.at[sw] {
-		s := b.status[name]
+	for name := range p.b.at[sw] {
+		s := p.b.status[name]
 		if id != 0 && s.circuit.Id != id {
 			continue
 		}
@@ -33,7 +27,7 @@ func (b *store) metered(sw flow.DPID, id uint32) map[uint32]holder {
 				continue
 			}
 			for _, m := range s.circuit.metersOf(i) {
-				list[m] = holder{s, e}
+				list[m] = holder{&s.circuitCounters, e}
 			}
 		}
 	}
@@ -44,10 +38,10 @@ func (b *store) metered(sw flow.DPID, id uint32) map[uint32]holder {
 const single = 4
 
 // readMeters reads what the meters of circuits at a switch have dropped, as readAll does.
-func (b *store) readMeters(ctx context.Context, read reader, sw flow.DPID, id uint32) {
-	b.mu.Lock()
-	list := b.metered(sw, id)
-	b.mu.Unlock()
+func (p *poller) readMeters(ctx context.Context, sw flow.DPID, id uint32) {
+	p.b.mu.Lock()
+	list := p.metered(sw, id)
+	p.b.mu.Unlock()
 	which := []uint32{flow.MeterAll}
 	if len(list) <= single {
 		which = nil
@@ -56,19 +50,20 @@ func (b *store) readMeters(ctx context.Context, read reader, sw flow.DPID, id ui
 		}
 	}
 	for _, m := range which {
-		stats, err := read.meters(ctx, sw, m)
+		stats, err := p.read.meters(ctx, sw, m)
 		if err != nil {
 			continue // it may not be there yet
 		}
-		b.droppedBy(sw, id, stats)
+		p.droppedBy(sw, id, stats)
 	}
 }
 
 // droppedBy takes over what meters of a switch have dropped.
-func (b *store) droppedBy(sw flow.DPID, id uint32, stats []*api.MeterStats) {
+func (p *poller) droppedBy(sw flow.DPID, id uint32, stats []*api.MeterStats) {
+	b := p.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	list := b.metered(sw, id)
+	list := p.metered(sw, id)
 	for _, x := range stats {
 		h, is := list[x.Meter]
 		if !is {
@@ -78,6 +73,6 @@ func (b *store) droppedBy(sw flow.DPID, id uint32, stats []*api.MeterStats) {
 		for _, band := range x.Bands {
 			n = n.plus(amount{band.Packets, band.Bytes})
 		}
-		b.saw(h.s, counter{at: h.at, kind: dropped, meter: x.Meter}, n)
+		b.counters.saw(h.s, counter{at: h.at, kind: dropped, meter: x.Meter}, n)
 	}
 }

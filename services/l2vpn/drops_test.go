@@ -39,6 +39,7 @@ func (m *meters) meters(_ context.Context, sw flow.DPID, id uint32) (list []*api
 func TestMetersDrop(t *testing.T) {
 	b := newTestStore(t, wefttest.NewStore(), defaults())
 	m := &meters{dropped: map[flow.DPID]map[uint32]uint64{1: {}, 2: {}}}
+	p := &poller{b: b, read: m}
 	ctx := context.Background()
 	set := func(kbps uint64) {
 		t.Helper()
@@ -74,12 +75,12 @@ func TestMetersDrop(t *testing.T) {
 	drop("lan", 0, 1, 2)
 	drop("lan", 3, 0, 4)
 	drop("lan", 4, 8, 0)
-	b.count(ctx, m, "lan")
+	p.readOne(ctx, "lan")
 	check("one is read", 0, 15, 3, 0, 0, 4, 8)
-	b.countAll(ctx, m)
+	p.readEach(ctx)
 	check("all are read", 11, 15, 3, 0, 0, 4, 8)
 	m.reads = 0
-	if b.count(ctx, m, "line"); m.reads != 2 {
+	if p.readOne(ctx, "line"); m.reads != 2 {
 		t.Errorf("%d reads for two meters of one circuit", m.reads)
 	}
 	for _, at := range m.dropped {
@@ -87,9 +88,9 @@ func TestMetersDrop(t *testing.T) {
 			at[id] = 0
 		}
 	}
-	b.countAll(ctx, m)
+	p.readEach(ctx)
 	drop("lan", 0, 1, 0)
-	b.countAll(ctx, m)
+	p.readEach(ctx)
 	check("switches begun anew", 11, 16)
 	set(0)
 	check("without a rate", 11, 16)
@@ -99,7 +100,7 @@ func TestMetersDrop(t *testing.T) {
 	if i := slices.IndexFunc(b.get("lan").Members, func(x *api.CircuitMember) bool { return x.Meter != 0 || x.StormMeter == 0 }); i >= 0 {
 		t.Errorf("%v", b.get("lan").Members[i])
 	}
-	if got := b.total()[dropped].packets; got != 27 {
+	if got := b.counters.total()[dropped].packets; got != 27 {
 		t.Errorf("%d dropped in sum, want 27", got)
 	}
 }

@@ -71,10 +71,11 @@ func (b *store) recallMACs(key, text string) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := b.ids[uint32(n)]
-	if s == nil || s.lan == nil {
+	of := b.counters.of[uint32(n)]
+	if of == nil || b.status[of.circuit.Name].lan == nil {
 		return
 	}
+	s := b.status[of.circuit.Name]
 	now := b.now()
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)

@@ -42,8 +42,8 @@ func TestPayloadChanges(t *testing.T) {
 				f.Packets = 2
 				lost += 2
 			}
-			b.counted([]*api.FlowEntry{f})
-			b.flowRemoved(&api.FlowRemoved{Flow: f})
+			b.counters.count([]*api.FlowEntry{f})
+			b.counters.flowRemoved(&api.FlowRemoved{Flow: f})
 		}
 		if m := b.get("c"); m.RxPackets != want || m.DroppedPackets != lost {
 			t.Errorf("%d: %d packets, want %d; %d dropped, want %d", i, m.RxPackets, want, m.DroppedPackets, lost)

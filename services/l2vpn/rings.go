@@ -147,7 +147,7 @@ func (r *rings) takes(in *flow.PacketIn) bool {
 		return true
 	}
 	sent := time.Unix(0, int64(binary.BigEndian.Uint64(body[6:])))
-	s, i := b.ids[binary.BigEndian.Uint32(body)], int(binary.BigEndian.Uint16(body[4:]))
+	s, i := b.counters.of[binary.BigEndian.Uint32(body)], int(binary.BigEndian.Uint16(body[4:]))
 	now := b.now()
 	if s == nil || i >= len(s.circuit.ends) || now.Sub(sent) > ringLeast || sent.After(now) {
 		return true

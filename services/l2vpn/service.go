@@ -88,9 +88,14 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	for kind, way := range []string{"received", "sent", "dropped"} {
 		env.Metric.CounterFunc("packets_total", "Frames from and to customers of circuits, and those from customers that were not carried, as last read.",
-			func() float64 { return float64(b.total()[kind].packets) }, "direction", way)
+			func() float64 {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				return float64(b.counters.total()[kind].packets)
+			}, "direction", way)
 	}
 	s := &server{env: env, cfg: cfg, b: b, turn: make(chan struct{}, 1), stand: weft.NewObjectFlows(env, flow.OwnerCircuits, b.pieces, b.piece)}
+	p := &poller{b: b, read: s}
 	s.tunnel = &keeper{b: b, list: func(ctx context.Context) ([]*api.Tunnel, error) {
 		r, err := weft.Call(ctx, env, api.ListTunnels, &api.ListTunnelsRequest{})
 		return r.GetTunnels(), err
@@ -120,21 +125,25 @@ func run(ctx context.Context, env *weft.Env) error {
 		}
 		b.gone(e.GetTunnel().GetName())
 	})
-	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, e *api.FlowRemoved) { b.flowRemoved(e) })
+	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, e *api.FlowRemoved) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.counters.flowRemoved(e)
+	})
 	weft.Handle(env, api.SetCircuits, s.set)
 	weft.Handle(env, api.DeleteCircuit, func(ctx context.Context, q *api.DeleteCircuitRequest) (*api.DeleteCircuitResponse, error) {
 		r, err := s.set(ctx, &api.SetCircuitsRequest{Delete: []string{q.GetName()}})
 		return &api.DeleteCircuitResponse{Deleted: len(r.GetDeleted()) > 0}, err
 	})
 	weft.Handle(env, api.GetCircuit, func(ctx context.Context, q *api.GetCircuitRequest) (*api.Circuit, error) {
-		b.count(ctx, s, q.GetName())
+		p.readOne(ctx, q.GetName())
 		if m := b.get(q.GetName()); m != nil {
 			return m, nil
 		}
 		return nil, missing(q.GetName())
 	})
 	weft.Handle(env, api.ListCircuits, func(ctx context.Context, q *api.ListCircuitsRequest) (*api.ListCircuitsResponse, error) {
-		b.countAll(ctx, s)
+		p.readEach(ctx)
 		return &api.ListCircuitsResponse{Circuits: b.list(q.GetType())}, nil
 	})
 	weft.Handle(env, api.GetCircuitHistory, func(_ context.Context, q *api.GetCircuitHistoryRequest) (*api.CircuitHistory, error) {
@@ -185,7 +194,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { s.publish(ctx, news) })
 	work.Go(func() { b.runLANs(ctx) })
 	work.Go(func() { b.keepTimes(ctx) })
-	work.Go(func() { b.keepCounts(ctx, s) })
+	work.Go(func() { p.run(ctx) })
 	work.Go(func() { o.run(ctx) })
 	work.Go(func() { r.run(ctx, send) })
 	work.Go(func() { s.record(ctx, persister, macKeeper) })
@@ -274,7 +283,7 @@ func (s *server) record(ctx context.Context, p, macs *object.Persister) {
 		case <-tick.C:
 		}
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTime)
-		err := errors.Join(p.Follow(last, &s.b.mu, func() uint64 { return s.b.version }, s.b.records, s.cfg.Circuits),
+		err := errors.Join(p.Follow(last, &s.b.mu, func() uint64 { return s.b.version + s.b.counters.version }, s.b.records, s.cfg.Circuits),
 			macs.Follow(last, &s.b.mu, func() uint64 { return s.b.macs }, s.b.keptMACs, macParts*s.cfg.Circuits))
 		cancel()
 		if err != nil && !done {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -310,4 +311,40 @@ func (b *store) historyOf(name string) (*api.CircuitHistory, error) {
 
 func missing(name string) error {
 	return api.Errorf(codes.NotFound, "there is no circuit %.80s; weft l2vpn list shows those that are", name)
+}
+
+// records returns what is kept of circuits beside themselves, by name. It is
+// called with mu held.
+func (b *store) records() map[string]string {
+	list := make(map[string]string, len(b.status))
+	for name, s := range b.status {
+		if s.record != "" {
+			list[name] = s.record
+			continue
+		}
+		text, err := protojson.Marshal(&api.CircuitHistory{States: s.history, RxPackets: s.base[received].packets, TxPackets: s.base[sent].packets,
+			RxBytes: s.base[received].bytes, TxBytes: s.base[sent].bytes, DroppedPackets: s.base[dropped].packets, Devices: s.devices.messages()})
+		if err == nil {
+			s.record = string(text)
+			list[name] = s.record
+		}
+	}
+	return list
+}
+
+// recall takes over what an earlier run has kept of a circuit.
+func (b *store) recall(name, text string) {
+	m := &api.CircuitHistory{}
+	if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(text), m) != nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.status[name]; s != nil {
+		s.base = tally{received: {m.RxPackets, m.RxBytes}, sent: {m.TxPackets, m.TxBytes}, dropped: {packets: m.DroppedPackets}}
+		s.devices.recall(s.circuit, m.Devices)
+		s.remember(m.States)
+		s.record = ""
+		b.assess(s) // its time may have come, or be over
+	}
 }

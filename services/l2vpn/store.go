@@ -34,9 +34,9 @@ type store struct {
 	learnt   map[string]bool // vpls whose entries change
 	labels   *numbers
 	meters   *numbers
-	ids      map[uint32]*status
+	counters counterTable
 	lastID   uint32
-	version  uint64                         // counts changes of what records returns
+	version  uint64                         // counts changes of what records returns, but those that counters counts
 	macs     uint64                         // counts changes of what keptMACs returns
 	trust    time.Time                      // until then, what has not been heard of is as it was before
 	fresh    map[string]*api.CircuitChanged // not published yet
@@ -46,8 +46,6 @@ type store struct {
 	broken    map[string]time.Time // circuits of which a bound is broken, and since when
 	detours   map[string]bool      // circuits that avoid links
 	unsettled map[string]bool      // circuits whose switches have not confirmed a change
-
-	past tally // counted by circuits that are deleted
 }
 
 // trusting is how long after its start the service waits for switches, ports and
@@ -56,8 +54,7 @@ const trusting = 15 * time.Second
 
 // status is what is done about a circuit.
 type status struct {
-	circuit *circuit
-	before  *circuit // as it was before its last change; nil: it was not
+	circuitCounters
 	phase   phase
 	looped  bool                 // an end sends back what comes
 	version uint64               // counts its changes
@@ -68,9 +65,6 @@ type status struct {
 	reason  string
 	since   time.Time
 	history []*api.CircuitState // the last one first
-	seen    map[counter]amount  // counted by the entries that there are
-	base    tally               // counted by entries that are gone
-	record  string              // what records returns of it; empty: it has changed
 
 	measured *measured  // by probes; nil if there are none
 	recalled bool       // the state is that of an earlier run
@@ -87,7 +81,7 @@ type status struct {
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(flow.DPID, ...string) {}, kick: func() {}, news: func() {}, tight: func() {},
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
-		tunnels: newTunnelTable(), fresh: map[string]*api.CircuitChanged{}, reserved: newReservedPorts(), ids: map[uint32]*status{}, trust: now().Add(trusting),
+		tunnels: newTunnelTable(), fresh: map[string]*api.CircuitChanged{}, reserved: newReservedPorts(), counters: newCounterTable(), trust: now().Add(trusting),
 		net: newNetwork(), tails: map[tail]string{}, learnt: map[string]bool{},
 		timed: map[string]bool{}, broken: map[string]time.Time{}, detours: map[string]bool{}, unsettled: map[string]bool{},
 		labels: newNumbers(cfg.FirstLabel, cfg.LastLabel), meters: newNumbers(flow.CircuitMeters, flow.CircuitMeters+1<<16-1)}
@@ -115,9 +109,8 @@ func (b *store) changed(old, now *circuit) {
 	}
 	if now == nil {
 		b.fresh[old.Name] = &api.CircuitChanged{Circuit: b.message(b.status[old.Name]), Deleted: true}
-		b.past = b.past.plus(b.status[old.Name].counted())
+		b.counters.drop(&b.status[old.Name].circuitCounters)
 		delete(b.status, old.Name)
-		delete(b.ids, old.Id)
 		delete(b.timed, old.Name)
 		delete(b.broken, old.Name)
 		delete(b.detours, old.Name)
@@ -129,7 +122,7 @@ func (b *store) changed(old, now *circuit) {
 	}
 	s := b.status[now.Name]
 	if s == nil {
-		s = &status{asked: map[flow.DPID]uint64{}, has: map[flow.DPID]uint64{}, refused: map[flow.DPID]string{}, seen: map[counter]amount{}}
+		s = &status{asked: map[flow.DPID]uint64{}, has: map[flow.DPID]uint64{}, refused: map[flow.DPID]string{}, circuitCounters: circuitCounters{seen: map[counter]amount{}}}
 		b.status[now.Name] = s
 	}
 	s.circuit, s.before, s.phase, s.devices = now, old, now.phaseAt(b.now()), s.devices.keep(now)
@@ -144,7 +137,7 @@ func (b *store) changed(old, now *circuit) {
 	if delete(b.detours, now.Name); len(now.Avoids) > 0 {
 		b.detours[now.Name] = true
 	}
-	b.ids[now.Id] = s
+	b.counters.of[now.Id] = &s.circuitCounters
 	b.lastID = max(b.lastID, now.Id)
 	b.index(now, true)
 	b.reserved.add(now, 1)

@@ -78,7 +78,7 @@ func TestStorm(t *testing.T) {
 				f.Packets = 5
 			}
 		}
-		if b.counted(whole.Flows); c.payload != ip && b.get("c").RxPackets != 10 {
+		if b.counters.count(whole.Flows); c.payload != ip && b.get("c").RxPackets != 10 {
 			t.Errorf("%s: %d packets, want 10", c.name, b.get("c").RxPackets)
 		}
 		m.RateKbps, m.StormKbps = 1000, 0

@@ -97,12 +97,12 @@ func TestTransparent(t *testing.T) {
 							}
 							f.declare(sw, all)
 						}
-						b := &store{ids: map[uint32]*status{7: {circuit: c, seen: map[counter]amount{}}}}
+						b := &counterTable{of: map[uint32]*circuitCounters{7: {circuit: c, seen: map[counter]amount{}}}}
 						for i, e := range c.ends {
 							o := c.ends[1-i]
 							for _, frame := range customers() {
 								spare := c.spare(1-i, c.carried(i, 1-i))
-								drops := func() uint64 { b.counted(f.flows()); return b.ids[7].countedAt(i)[dropped].packets }
+								drops := func() uint64 { b.count(f.flows()); return b.of[7].countedAt(i)[dropped].packets }
 								before := drops()
 								f.host(o.at).Received()
 								f.host(e.at).Send(tagged(e, frame))

@@ -7,6 +7,11 @@ import (
 // index enters a circuit at its switches and ports, in the numbers that it has, and
 // in the tunnels that it wants, or takes it out. It is called with mu held.
 func (b *store) index(c *circuit, enter bool) {
+	if enter {
+		b.alloc.ofMembers(c, (*numbers).mark)
+	} else {
+		b.alloc.ofMembers(c, (*numbers).give)
+	}
 	for i, e := range c.ends {
 		sw := e.at.Switch
 		note(b.at, sw, c.Name, enter)
@@ -20,24 +25,10 @@ func (b *store) index(c *circuit, enter bool) {
 			delete(b.taken[sw], e.at.Port)
 		}
 		m := c.Members[i]
-		for _, l := range c.labelsOf(m) {
-			if enter {
-				b.labels.mark(sw, *l)
-			} else {
-				b.labels.give(sw, *l)
-			}
-		}
 		if c.ip() && enter {
 			b.tails[tail{sw, m.Label}] = c.Name
 		} else if c.ip() {
 			delete(b.tails, tail{sw, m.Label})
-		}
-		for _, meter := range []uint32{m.Meter, m.StormMeter} {
-			if meter != 0 && enter {
-				b.meters.mark(sw, meter)
-			} else if meter != 0 {
-				b.meters.give(sw, meter)
-			}
 		}
 	}
 	if c.Type != vpls {

@@ -121,7 +121,7 @@ func TestLANRate(t *testing.T) {
 		}
 	}
 	check(0)
-	if n := len(b.meters.used[1]); n != 3 {
+	if n := len(b.alloc.meters.used[1]); n != 3 {
 		t.Errorf("%d meters are in use, want those of storms", n)
 	}
 }

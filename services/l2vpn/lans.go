@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
@@ -34,18 +33,6 @@ const (
 	mostTrees  = 4 // that are installed beside the one in use, while switches are away
 )
 
-// arcs returns the tree of a vpls as it is stored.
-func (c *circuit) arcs() (list []arc) {
-	for _, l := range c.TreeLabels {
-		from, err := flow.ParseDPID(l.From)
-		to, err2 := flow.ParseDPID(l.Dpid)
-		if err == nil && err2 == nil {
-			list = append(list, arc{from, to, l.Label})
-		}
-	}
-	return list
-}
-
 // trees returns the trees that switches have entries of, that in use first.
 func (s *switching) trees(c *circuit) (list [][]arc) {
 	for _, t := range append([][]arc{s.entered, c.arcs()}, s.retired...) {
@@ -54,46 +41,6 @@ func (s *switching) trees(c *circuit) (list [][]arc) {
 		}
 	}
 	return list
-}
-
-// label gives arcs labels. It is called with mu held.
-func (b *store) label(c *circuit, arcs []arc, undo *[]func()) (list []*api.CircuitLabel, err error) {
-	for _, a := range arcs {
-		label, ok := b.labels.take(a.to)
-		if !ok {
-			return nil, api.Errorf(codes.ResourceExhausted, "circuit %s: no label is free at switch %v: all of %d to %d are in use; delete a circuit, or raise l2vpn.last_label",
-				c.Name, a.to, b.labels.first, b.labels.last)
-		}
-		*undo = append(*undo, func() { b.labels.give(a.to, label) })
-		list = append(list, &api.CircuitLabel{Dpid: a.to.String(), Label: label, From: a.from.String()})
-	}
-	return list, nil
-}
-
-// grow gives a vpls its tree: the one that it has, if that joins the same
-// switches, or another. Without one, as while links are down, it has none and another
-// is sought when links change. It is called with mu held.
-func (b *store) grow(c, old *circuit, undo *[]func()) error {
-	if old != nil && old.Tree == c.Tree && overlaid(old.Transport) == overlaid(c.Transport) && slices.Equal(old.edges(), c.edges()) {
-		c.TreeLabels = old.TreeLabels
-		return nil
-	}
-	arcs, err := b.net.plant(c)
-	if err != nil {
-		c.TreeLabels = nil
-		return nil
-	}
-	c.TreeLabels, err = b.label(c, arcs, undo)
-	return err
-}
-
-// edges returns the switches of the ends.
-func (c *circuit) edges() (list []flow.DPID) {
-	for _, e := range c.ends {
-		list = append(list, e.at.Switch)
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
 }
 
 // indexTrees enters the trees of a vpls at their switches, in the labels in use and
@@ -105,9 +52,9 @@ func (b *store) indexTrees(s *status, enter bool) {
 		for _, a := range t {
 			note(b.at, a.to, c.Name, enter)
 			if enter {
-				b.labels.mark(a.to, a.label)
+				b.alloc.labels.mark(a.to, a.label)
 			} else {
-				b.labels.give(a.to, a.label)
+				b.alloc.labels.give(a.to, a.label)
 			}
 			wished = append(wished, tunnelJoining(c, a.from, a.to))
 		}
@@ -310,7 +257,7 @@ func (b *store) replant(ctx context.Context) {
 			}
 			n := c.copy()
 			n.Circuit = proto.CloneOf(c.Circuit)
-			n.TreeLabels, err = b.label(n, arcs, &undo)
+			n.TreeLabels, err = b.alloc.label(n, arcs, &undo)
 			return n, err
 		})
 		if err != nil {

@@ -1,6 +1,11 @@
 package l2vpn
 
-import "github.com/weft-sdn/weft/flow"
+import (
+	"google.golang.org/grpc/codes"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
+)
 
 // numbers are labels or meters in use, on each switch. A number that was given
 // back is given out again only when all others were: frames with a label may still be
@@ -64,4 +69,144 @@ func (n *numbers) give(sw flow.DPID, number uint32) {
 	if delete(n.used[sw], number); len(n.used[sw]) == 0 {
 		delete(n.used, sw)
 	}
+}
+
+// An allocator gives circuits their numbers, and their labels and meters at switches. What it
+// does before a circuit is stored can be taken back by the calls in undo. The store's mu guards it.
+type allocator struct {
+	labels, meters *numbers
+	lastID         uint32
+}
+
+func newAllocator(cfg *Config) allocator {
+	return allocator{labels: newNumbers(cfg.FirstLabel, cfg.LastLabel), meters: newNumbers(flow.CircuitMeters, flow.CircuitMeters+1<<16-1)}
+}
+
+// ofMembers calls do for each number that the ends of a circuit have.
+func (a *allocator) ofMembers(c *circuit, do func(n *numbers, sw flow.DPID, number uint32)) {
+	for i, m := range c.Members {
+		sw := c.ends[i].at.Switch
+		for _, l := range c.labelsOf(m) {
+			do(a.labels, sw, *l)
+		}
+		for _, meter := range c.metersOf(i) {
+			do(a.meters, sw, meter)
+		}
+	}
+}
+
+// ofAll calls do for each number that a circuit has at a switch.
+func (a *allocator) ofAll(c *circuit, do func(n *numbers, sw flow.DPID, number uint32)) {
+	a.ofMembers(c, do)
+	for _, arc := range c.arcs() {
+		do(a.labels, arc.to, arc.label)
+	}
+}
+
+// number gives a circuit its number, and its ends those that they had before, or new ones; stormy
+// is whether the ends have a meter for what they send to all.
+func (a *allocator) number(c, old *circuit, stormy bool, undo *[]func()) (*circuit, error) {
+	n := c.copy()
+	n.Planned = c.Planned
+	had := map[end]*api.CircuitMember{}
+	if old != nil {
+		n.follow(old)
+		n.Id = old.Id
+		for i, e := range old.ends {
+			had[e] = old.Members[i]
+		}
+	} else {
+		a.lastID++ // for those that follow in the same batch
+		n.Id = a.lastID
+		*undo = append(*undo, func() { a.lastID = n.Id - 1 })
+	}
+	lack := func(what, key string, at flow.DPID, by *numbers) error {
+		return api.Errorf(codes.ResourceExhausted, "circuit %s: no %s is free at switch %v: all of %d to %d are in use%s", c.Name, what, at, by.first, by.last, key)
+	}
+	for _, e := range n.ends {
+		m := &api.CircuitMember{End: e.String()}
+		if h := had[e]; h != nil {
+			m.Meter = h.Meter
+			n.inherit(m, old, h)
+		}
+		sw := e.at.Switch
+		for _, l := range n.labelsOf(m) {
+			if *l != 0 {
+				continue
+			}
+			label, ok := a.labels.take(sw)
+			if !ok {
+				return nil, lack("label", "; delete a circuit, or raise l2vpn.last_label", sw, a.labels)
+			}
+			*undo = append(*undo, func() { a.labels.give(sw, label) })
+			*l = label
+		}
+		if h := had[e]; h != nil {
+			m.StormMeter = h.StormMeter
+		}
+		if !stormy {
+			m.StormMeter = 0
+		} else if m.StormMeter == 0 {
+			meter, ok := a.meters.take(sw)
+			if !ok {
+				return nil, lack("meter", "", sw, a.meters)
+			}
+			*undo = append(*undo, func() { a.meters.give(sw, meter) })
+			m.StormMeter = meter
+		}
+		switch {
+		case n.RateKbps == 0:
+			m.Meter = 0
+		case m.Meter == 0:
+			meter, ok := a.meters.take(sw)
+			if !ok {
+				return nil, lack("meter", "; delete a circuit with a rate", sw, a.meters)
+			}
+			*undo = append(*undo, func() { a.meters.give(sw, meter) })
+			m.Meter = meter
+		}
+		n.Members = append(n.Members, m)
+	}
+	return n, nil
+}
+
+// label gives arcs labels.
+func (a *allocator) label(c *circuit, arcs []arc, undo *[]func()) (list []*api.CircuitLabel, err error) {
+	for _, arc := range arcs {
+		label, ok := a.labels.take(arc.to)
+		if !ok {
+			return nil, api.Errorf(codes.ResourceExhausted, "circuit %s: no label is free at switch %v: all of %d to %d are in use; delete a circuit, or raise l2vpn.last_label",
+				c.Name, arc.to, a.labels.first, a.labels.last)
+		}
+		*undo = append(*undo, func() { a.labels.give(arc.to, label) })
+		list = append(list, &api.CircuitLabel{Dpid: arc.to.String(), Label: label, From: arc.from.String()})
+	}
+	return list, nil
+}
+
+// free gives back the numbers of a circuit that its successor does not have, for those
+// that follow in the same batch; not those of a tree, which stays until switches have
+// another.
+func (a *allocator) free(old, now *circuit, undo *[]func()) {
+	if old == nil {
+		return
+	}
+	type number struct {
+		of *numbers
+		sw flow.DPID
+		n  uint32
+	}
+	kept := map[number]bool{}
+	if now != nil {
+		a.ofAll(now, func(of *numbers, sw flow.DPID, n uint32) { kept[number{of, sw, n}] = true })
+		for _, arc := range old.arcs() {
+			kept[number{a.labels, arc.to, arc.label}] = true
+		}
+	}
+	a.ofAll(old, func(of *numbers, sw flow.DPID, n uint32) {
+		if !kept[number{of, sw, n}] {
+			of.give(sw, n)
+			*undo = append(*undo, func() { of.mark(sw, n) })
+		}
+	})
 }

@@ -170,7 +170,7 @@ func (b *store) draft(c, old *circuit) *circuit {
 	if n.Type != vpls {
 		return n
 	}
-	if old != nil && old.Tree == n.Tree && overlaid(old.Transport) == overlaid(n.Transport) && slices.Equal(old.edges(), n.edges()) {
+	if n.sameTree(old) {
 		n.TreeLabels = old.TreeLabels
 	} else if arcs, err := b.net.plant(n); err == nil {
 		for _, a := range arcs {
@@ -195,7 +195,7 @@ func (b *store) preview(t *batch) (*api.CircuitPreview, []*api.Tunnel) {
 		if why := b.net.unusable(e.at); why != "" && c.phaseAt(b.now()) != waits {
 			p.Feasible, p.Reason = false, why
 		}
-		p.Labels = append(p.Labels, b.labels.peek(e.at.Switch))
+		p.Labels = append(p.Labels, b.alloc.labels.peek(e.at.Switch))
 	}
 	if c.local() {
 		p.Path = []string{c.ends[0].at.Switch.String()}

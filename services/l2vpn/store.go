@@ -32,10 +32,8 @@ type store struct {
 	tunnels  tunnelTable
 	tails    map[tail]string // the vpls of a label of an end
 	learnt   map[string]bool // vpls whose entries change
-	labels   *numbers
-	meters   *numbers
+	alloc    allocator
 	counters counterTable
-	lastID   uint32
 	version  uint64                         // counts changes of what records returns, but those that counters counts
 	macs     uint64                         // counts changes of what keptMACs returns
 	trust    time.Time                      // until then, what has not been heard of is as it was before
@@ -84,7 +82,7 @@ func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(
 		tunnels: newTunnelTable(), fresh: map[string]*api.CircuitChanged{}, reserved: newReservedPorts(), counters: newCounterTable(), trust: now().Add(trusting),
 		net: newNetwork(), tails: map[tail]string{}, learnt: map[string]bool{},
 		timed: map[string]bool{}, broken: map[string]time.Time{}, detours: map[string]bool{}, unsettled: map[string]bool{},
-		labels: newNumbers(cfg.FirstLabel, cfg.LastLabel), meters: newNumbers(flow.CircuitMeters, flow.CircuitMeters+1<<16-1)}
+		alloc: newAllocator(cfg)}
 	b.circuits = object.New(&b.mu, bucket, object.Kind[*circuit]{
 		What: "circuit", Many: "circuits", Most: func() int { return cfg.Circuits }, Raise: "l2vpn.circuits",
 		Name:    (*circuit).GetName,
@@ -138,7 +136,7 @@ func (b *store) changed(old, now *circuit) {
 		b.detours[now.Name] = true
 	}
 	b.counters.of[now.Id] = &s.circuitCounters
-	b.lastID = max(b.lastID, now.Id)
+	b.alloc.lastID = max(b.alloc.lastID, now.Id)
 	b.index(now, true)
 	b.reserved.add(now, 1)
 	b.news()
@@ -274,79 +272,6 @@ func (b *store) admit(c *circuit, e end, mine map[string]bool, taken map[end]str
 		return refuse("%s", why)
 	}
 	return nil
-}
-
-// complete gives a circuit what the service gives: its number, and for its ends
-// what they had before, or something new. It is called with mu held.
-func (b *store) complete(c, old *circuit, undo *[]func()) (*circuit, error) {
-	n := c.copy()
-	n.Planned = c.Planned
-	had := map[end]*api.CircuitMember{}
-	if old != nil {
-		n.follow(old)
-		n.Id, n.TreeLabels = old.Id, old.TreeLabels
-		for i, e := range old.ends {
-			had[e] = old.Members[i]
-		}
-	} else {
-		b.lastID++ // for those that follow in the same batch
-		n.Id = b.lastID
-		*undo = append(*undo, func() { b.lastID = n.Id - 1 })
-	}
-	lack := func(what, key string, at flow.DPID, by *numbers) error {
-		return api.Errorf(codes.ResourceExhausted, "circuit %s: no %s is free at switch %v: all of %d to %d are in use%s", c.Name, what, at, by.first, by.last, key)
-	}
-	for _, e := range n.ends {
-		m := &api.CircuitMember{End: e.String()}
-		if h := had[e]; h != nil {
-			m.Meter = h.Meter
-			n.inherit(m, old, h)
-		}
-		sw := e.at.Switch
-		for _, l := range n.labelsOf(m) {
-			if *l != 0 {
-				continue
-			}
-			label, ok := b.labels.take(sw)
-			if !ok {
-				return nil, lack("label", "; delete a circuit, or raise l2vpn.last_label", sw, b.labels)
-			}
-			*undo = append(*undo, func() { b.labels.give(sw, label) })
-			*l = label
-		}
-		if h := had[e]; h != nil {
-			m.StormMeter = h.StormMeter
-		}
-		if !b.cfg.stormy(c) {
-			m.StormMeter = 0
-		} else if m.StormMeter == 0 {
-			meter, ok := b.meters.take(sw)
-			if !ok {
-				return nil, lack("meter", "", sw, b.meters)
-			}
-			*undo = append(*undo, func() { b.meters.give(sw, meter) })
-			m.StormMeter = meter
-		}
-		switch {
-		case n.RateKbps == 0:
-			m.Meter = 0
-		case m.Meter == 0:
-			meter, ok := b.meters.take(sw)
-			if !ok {
-				return nil, lack("meter", "; delete a circuit with a rate", sw, b.meters)
-			}
-			*undo = append(*undo, func() { b.meters.give(sw, meter) })
-			m.Meter = meter
-		}
-		n.Members = append(n.Members, m)
-	}
-	if n.TreeLabels = nil; n.Type == vpls {
-		if old != nil && old.Type != vpls {
-			old = nil
-		}
-		return n, b.grow(n, old, undo)
-	}
-	return n, nil
 }
 
 // networkChanged follows a change of the network.

@@ -85,7 +85,7 @@ func TestStorm(t *testing.T) {
 		if err := b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{m}}); err != nil {
 			t.Fatal(c.name, err)
 		}
-		if used := b.meters.used[1]; b.get("c").Members[0].StormMeter != 0 || len(used) != 1 {
+		if used := b.alloc.meters.used[1]; b.get("c").Members[0].StormMeter != 0 || len(used) != 1 {
 			t.Errorf("%s: with a small rate meters %v are in use", c.name, used)
 		}
 	}

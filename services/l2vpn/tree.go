@@ -134,3 +134,29 @@ func ahead(arcs []arc, at, from flow.DPID) (list []arc) {
 	}
 	return list
 }
+
+// arcs returns the tree of a vpls as it is stored.
+func (c *circuit) arcs() (list []arc) {
+	for _, l := range c.TreeLabels {
+		from, err := flow.ParseDPID(l.From)
+		to, err2 := flow.ParseDPID(l.Dpid)
+		if err == nil && err2 == nil {
+			list = append(list, arc{from, to, l.Label})
+		}
+	}
+	return list
+}
+
+// sameTree reports whether a vpls can have the tree of the circuit before.
+func (c *circuit) sameTree(old *circuit) bool {
+	return old != nil && old.Tree == c.Tree && overlaid(old.Transport) == overlaid(c.Transport) && slices.Equal(old.edges(), c.edges())
+}
+
+// edges returns the switches of the ends.
+func (c *circuit) edges() (list []flow.DPID) {
+	for _, e := range c.ends {
+		list = append(list, e.at.Switch)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}

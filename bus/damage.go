@@ -39,6 +39,10 @@ type Damage struct {
 	// Writable says that the bucket accepts writes although it is damaged,
 	// because its content is learnt again.
 	Writable bool `json:"writable,omitempty"`
+
+	// Doubted says that the bucket holds all that it ever did as far as the store knows, but
+	// that switches have what it never held: a store that is new, or an older copy.
+	Doubted bool `json:"doubted,omitempty"`
 }
 
 // Span is the time that a store's records cover: from its first start to its
@@ -236,7 +240,7 @@ func (s *Store) verdict(ctx context.Context, name string) error {
 // writable returns an error if the bucket is read-only.
 func (b *bucket) writable(op, key string) error {
 	if d, damaged := b.store.health.of(b.name); damaged && !d.Writable {
-		return api.Errorf(codes.FailedPrecondition, "%s %s in bucket %s: it is read-only since it is damaged: %s; run weft store repair", op, key, b.name, d.Reason)
+		return api.Errorf(codes.FailedPrecondition, "%s %s in bucket %s: it is read-only: %s; run weft store repair", op, key, b.name, d.Reason)
 	}
 	return nil
 }

@@ -172,7 +172,7 @@ func (r *recorder) check(ctx, life context.Context, state *bucket, name string, 
 	case rec.fault != "":
 		damage.Reason = rec.fault
 	case len(rec.reports) > 0:
-		damage.Reason = rec.reports[0]
+		damage.Reason, damage.Doubted = rec.reports[0], true
 	default:
 		damage.Reason, damage.Lost = compare(rec, h, time.Now())
 	}
@@ -213,7 +213,11 @@ func (r *recorder) damage(bucket string) Damage {
 
 // declare notifies all processes of the damage of a bucket.
 func (r *recorder) declare(ctx context.Context, state *bucket, d Damage) error {
-	r.store.config.Log.Error("bucket is damaged; nothing is deleted from switches for what it lacks", "bucket", d.Bucket, "damage", d.Reason, "read_only", !d.Writable, "remedy", "weft store repair")
+	if d.Doubted {
+		r.store.config.Log.Warn("switches have what a bucket never held; nothing is deleted from them, and the bucket is not written to, until that is decided", "bucket", d.Bucket, "reason", d.Reason, "read_only", !d.Writable, "remedy", "weft store repair")
+	} else {
+		r.store.config.Log.Error("bucket is damaged; nothing is deleted from switches for what it lacks", "bucket", d.Bucket, "damage", d.Reason, "read_only", !d.Writable, "remedy", "weft store repair")
+	}
 	r.store.health.set(d.Bucket, &d)
 	text, err := json.Marshal(d)
 	if err == nil {
@@ -360,7 +364,7 @@ func (r *recorder) answer(ctx context.Context, state *bucket, key, value string)
 		}
 		r.mu.Unlock()
 		d := r.damage(name)
-		d.Reason, d.Writable = value, false
+		d.Reason, d.Writable, d.Doubted = value, false, true
 		err = errors.Join(err, r.spoil(ctx, state, d))
 	} else if name, accept := strings.CutPrefix(key, acceptPrefix); accept {
 		err = r.accept(ctx, state, name)

@@ -282,7 +282,7 @@ func (b *Store[T]) Try(ctx context.Context, name string, admit func(old T) (T, e
 		return old, now, err
 	}
 	if d := damage(b.store); d != "" {
-		return old, old, api.Errorf(codes.Unavailable, "%s %s is not %s: the store is read-only since it is damaged: %s; run weft store repair", b.kind.What, name, outcomeText(now != none), d)
+		return old, old, api.Errorf(codes.Unavailable, "%s %s is not %s: the store is read-only: %s; run weft store repair", b.kind.What, name, outcomeText(now != none), d)
 	}
 	return old, now, nil
 }

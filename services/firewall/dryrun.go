@@ -26,7 +26,7 @@ const effectsListed = 1000
 // store takes none.
 func (b *store) writable(words string) error {
 	if damage := b.damage(); damage != "" {
-		return api.Errorf(codes.Unavailable, words, errors.New("it is read-only since it is damaged: "+damage+"; run weft store repair"))
+		return api.Errorf(codes.Unavailable, words, errors.New("it is read-only: "+damage+"; run weft store repair"))
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (r *Rules) effect(t *target) *api.WantedFlow {
 // writable refuses a dry run of changes if the store takes none.
 func (r *Rules) writable() error {
 	if r.trust.damaged() {
-		return api.Errorf(codes.FailedPrecondition, "flow entries: not stored, so not installed: the store is read-only since it is damaged: %s; run weft store repair", r.trust.state.Damage())
+		return api.Errorf(codes.FailedPrecondition, "flow entries: not stored, so not installed: the store is read-only: %s; run weft store repair", r.trust.state.Damage())
 	}
 	return nil
 }

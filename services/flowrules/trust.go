@@ -15,7 +15,7 @@ import (
 type State interface {
 	// Damage returns what is wrong with it, empty if it is whole.
 	Damage() string
-	// Report marks it as damaged.
+	// Report marks it as damaged: it may lack what switches have.
 	Report(ctx context.Context, reason string) error
 	// Recorded returns the times that it covers: from born to alive, and since
 	// opened. Unknown times are zero.
@@ -68,36 +68,41 @@ func (h history) between(at time.Time) bool {
 }
 
 // countUnknown counts an owner's unwanted entries on a switch that the store cannot
-// know of.
-func (l *ledger) countUnknown(owner flow.Owner, have map[entryID]*seen, now time.Time) (n int) {
+// know of, and says whether any of them is older than the store.
+func (l *ledger) countUnknown(owner flow.Owner, have map[entryID]*seen, now time.Time) (n int, older bool) {
 	for k, h := range have {
 		if h.entry.Cookie.Owner() != owner || l.rules[k] != nil {
 			continue
 		}
 		at := now.Add(-h.age)
-		if l.history.before(at) || owner == flow.OwnerOperator && l.history.between(at) {
-			n++
+		if before := l.history.before(at); before || owner == flow.OwnerOperator && l.history.between(at) {
+			n, older = n+1, older || before
 		}
 	}
-	return n
+	return n, older
 }
 
 // keepUnknown keeps all unwanted entries on the switch, because the switch has n
-// entries that the store cannot know of.
-func (l *ledger) keepUnknown(owner flow.Owner, n int) {
+// entries that the store cannot know of, some of them older than the store or none.
+func (l *ledger) keepUnknown(owner flow.Owner, n int, older bool) {
 	l.doubtful = true
-	l.doubts = append(l.doubts, fmt.Sprintf("switch %v has %d entries of %v that this store has never held: it is an older copy, or its directory was emptied, or the switch had another controller; they stay until weft store repair --from BACKUP, or weft store repair --accept-loss, which deletes them, if the state was removed on purpose", l.sw, n, owner))
+	what := "a later state of this store wrote, of which it is an older copy"
+	if older {
+		what = "were there before this store began: it is new, and they are of an earlier controller, or its directory was emptied"
+	}
+	l.doubts = append(l.doubts, fmt.Sprintf("switch %v has %d entries of %v that %s; they stay until weft store repair --from BACKUP, or weft store repair --accept-loss, which deletes them, if the store is to begin anew", l.sw, n, owner, what))
 }
 
-// tellDoubts marks the store as damaged if a switch has shown that it is.
+// tellDoubts marks the store as one that may lack entries if a switch has shown that it may:
+// nothing is written to it until people have decided.
 func (r *Rules) tellDoubts(ctx context.Context, doubts []string) {
 	for _, reason := range doubts {
-		r.log.Error("entries are left on a switch that the store does not know", "reason", reason, "remedy", "weft store repair")
+		r.log.Warn("entries are left on a switch that the store does not know", "reason", reason, "remedy", "weft store repair")
 		if r.trust.state == nil {
 			continue
 		}
 		if err := r.trust.state.Report(ctx, reason); err != nil {
-			r.log.Error("that the store is damaged could not be recorded", "error", err)
+			r.log.Error("that the store may lack entries could not be recorded", "error", err)
 		}
 	}
 }

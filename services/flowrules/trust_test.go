@@ -48,17 +48,18 @@ func TestKeepsWhatADamagedStoreLacks(t *testing.T) {
 		operator bool // want: the operator's entry stays
 		firewall bool // ... that of a service of policies
 		reported bool // ... and the store is marked as damaged
+		says     string
 	}{
 		{"whole", func(now time.Time) *stateOf {
 			return &stateOf{born: now.Add(-9 * minute), alive: now, opened: now}
-		}, false, false, false, false},
-		{"former version", func(time.Time) *stateOf { return &stateOf{} }, false, false, false, false},
-		{"damaged", func(time.Time) *stateOf { return &stateOf{damage: "2 of 3 keys are missing"} }, false, true, true, true},
-		{"damaged service", func(time.Time) *stateOf { return &stateOf{} }, true, false, true, false},
-		{"emptied", func(now time.Time) *stateOf { return &stateOf{born: now.Add(-20 * time.Second), opened: now} }, false, true, true, true},
+		}, false, false, false, false, ""},
+		{"former version", func(time.Time) *stateOf { return &stateOf{} }, false, false, false, false, ""},
+		{"damaged", func(time.Time) *stateOf { return &stateOf{damage: "2 of 3 keys are missing"} }, false, true, true, true, "missing"},
+		{"damaged service", func(time.Time) *stateOf { return &stateOf{} }, true, false, true, false, ""},
+		{"emptied", func(now time.Time) *stateOf { return &stateOf{born: now.Add(-20 * time.Second), opened: now} }, false, true, true, true, "were there before this store began: it is new"},
 		{"older copy", func(now time.Time) *stateOf {
 			return &stateOf{born: now.Add(-9 * minute), alive: now.Add(-2 * minute), opened: now}
-		}, false, true, true, true},
+		}, false, true, true, true, "it is an older copy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -87,7 +88,7 @@ func TestKeepsWhatADamagedStoreLacks(t *testing.T) {
 				if got := entries[firewall.Key()] != nil; got != c.firewall {
 					t.Errorf("the firewall's entry stays: %v, want %v", got, c.firewall)
 				}
-				if got := state.Damage() != ""; got != c.reported {
+				if got := state.Damage() != ""; got != c.reported || !strings.Contains(state.Damage(), c.says) {
 					t.Errorf("damage: %q, want some: %v", state.Damage(), c.reported)
 				}
 				spared := 0

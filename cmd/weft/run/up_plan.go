@@ -367,11 +367,6 @@ func (k *keeper) processes(c *members.Current) []supervisor.Process {
 	return list
 }
 
-func machineName() string {
-	name, _ := os.Hostname() // without one, no plan can name this machine
-	return name
-}
-
 // probe asks a process for a sign of life.
 func (k *keeper) probe(ctx context.Context, process string) error {
 	k.mu.Lock()

@@ -3,10 +3,14 @@ package run
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/weft-sdn/weft/bus"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
@@ -94,4 +98,54 @@ func overrides(set []string) (list []config.Override) {
 		list = append(list, config.Override(s))
 	}
 	return list
+}
+
+// checkFlags returns the level of the log and where switches connect, or what is wrong
+// with flags or with the limits of this process.
+func (o *UpOptions) checkFlags(cmd *cobra.Command) (level slog.Level, listen []string, err error) {
+	if err := level.UnmarshalText([]byte(o.LogLevel)); err != nil {
+		return level, nil, cli.Usagef(cmd, "--log-level %q; allowed: debug, info, warn, error", o.LogLevel)
+	}
+	if o.quiet {
+		level = max(level, slog.LevelWarn)
+	}
+	listen, err = ListenAddresses(o.Listen)
+	if err = errors.Join(err, o.checkHTTP(), o.trace.check()); err != nil {
+		return level, nil, cli.Usagef(cmd, "%v", err)
+	}
+	return level, listen, enoughFiles()
+}
+
+// ListenAddresses brings the values of --listen into the form of the
+// configuration.
+func ListenAddresses(flags []string) ([]string, error) {
+	var list []string
+	for _, l := range flags {
+		network, address, _ := strings.Cut(l, ":")
+		switch {
+		case network == "unix" && address != "":
+		case (network == "tcp" || network == "tls") && hostPort(address):
+		case network != "tcp" && hostPort(l):
+			l = "tcp:" + l
+		default:
+			return nil, fmt.Errorf("--listen %q; want HOST:PORT, tcp:HOST:PORT, tls:HOST:PORT or unix:PATH", l)
+		}
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+// checkHTTP says what is wrong with --http and --ryu.
+func (o *UpOptions) checkHTTP() error {
+	for _, f := range []struct{ flag, value string }{{"http", o.HTTP}, {"ryu", o.ryu}} {
+		if f.value != "" && !hostPort(f.value) {
+			return fmt.Errorf("--%s %q: want HOST:PORT, such as 127.0.0.1:8181", f.flag, f.value)
+		}
+	}
+	return nil
+}
+
+func hostPort(s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	return err == nil && port != ""
 }

@@ -359,23 +359,6 @@ func (list closers) Close() error {
 	return errors.Join(errs...)
 }
 
-// loadIdentity reads the certificate of a process; nil if there is no directory.
-func loadIdentity(dir, process string) (*certs.Identity, error) {
-	if dir == "" {
-		return nil, nil
-	}
-	return certs.Load(dir, process)
-}
-
-// secureIn returns a function that reports whether a process has a certificate
-// in a directory, and what is wrong with it.
-func secureIn(dir string) func(process string) (bool, error) {
-	return func(process string) (bool, error) {
-		identity, err := loadIdentity(dir, process)
-		return identity != nil, err
-	}
-}
-
 // secretIn reads the secret in a file, empty if there is none.
 func secretIn(path string) (string, error) {
 	if path == "" {

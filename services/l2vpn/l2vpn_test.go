@@ -80,7 +80,7 @@ func (b *store) try(req *api.SetCircuitsRequest) error {
 		err = t.error()
 	}
 	if err == nil {
-		err = b.commit(context.Background(), t)
+		err = t.commit(context.Background(), b)
 	}
 	return err
 }

@@ -77,13 +77,3 @@ func tooSmall(c *circuit, mtu uint32) string {
 	}
 	return fmt.Sprintf("min_mtu is %d, and packets of at most %d octets fit into it: raise the MTU of the ports on its way, or choose another way", c.MinMtu, mtu)
 }
-
-// fit says in a preview what fits into a circuit over the tunnels that it would have.
-func (b *store) fit(c *circuit, tunnels []*api.Tunnel, p *api.CircuitPreview) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p.Mtu = b.net.mtu(c, tunnels)
-	if why := tooSmall(c, p.Mtu); why != "" && p.Feasible {
-		p.Feasible, p.Reason = false, why
-	}
-}

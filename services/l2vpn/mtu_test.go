@@ -121,7 +121,8 @@ func TestMinMTU(t *testing.T) {
 	links(1521)
 	is("down", "1499")
 	p := &api.CircuitPreview{Feasible: true}
-	if b.fit(b.status["c"].circuit, []*api.Tunnel{b.tunnels.known[b.tunnels.holds["c"][0]]}, p); p.Feasible || p.Mtu != 1499 || !strings.Contains(p.Reason, "1499") {
+	request := &batch{circuits: []*circuit{b.status["c"].circuit}}
+	if request.fit(b, []*api.Tunnel{b.tunnels.known[b.tunnels.holds["c"][0]]}, p); p.Feasible || p.Mtu != 1499 || !strings.Contains(p.Reason, "1499") {
 		t.Errorf("%v", p)
 	}
 	b.feed(&api.NodeChanged{Gone: true, Node: &api.Node{Report: &api.NodeReport{Dpid: "4"}}})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -44,7 +43,7 @@ func (t *batch) error() error {
 }
 
 // outcome returns what a batch changes, before it has.
-func (b *store) outcome(t *batch) *api.SetCircuitsResponse {
+func (t *batch) outcome(b *store) *api.SetCircuitsResponse {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := &api.SetCircuitsResponse{}
@@ -83,17 +82,17 @@ func (b *store) outcome(t *batch) *api.SetCircuitsResponse {
 func (b *store) difference(old, now *circuit) (n uint32) {
 	have := map[string]int{}
 	count := func(c *circuit, by int) {
-		if c == nil {
+		if c == nil || c.phaseAt(b.now()) != inForce {
 			return
 		}
 		for _, sw := range c.switches() {
-			for _, e := range b.drawn(c, sw) {
+			for _, e := range entryTexts(c, sw, b.cfg) {
 				have[e] += by
 			}
 		}
 	}
 	if now != nil {
-		now = b.draft(now, old)
+		now = draft(now, old, b.cfg, &b.net)
 	}
 	count(old, -1)
 	count(now, 1)
@@ -105,16 +104,13 @@ func (b *store) difference(old, now *circuit) (n uint32) {
 	return n
 }
 
-// drawn returns the entries of a circuit at a switch as text, with those of its
-// tunnels' groups that are not there yet. It is called with mu held.
-func (b *store) drawn(c *circuit, sw flow.DPID) (list []string) {
+// entryTexts returns the entries of a circuit at a switch as text, with those of its
+// tunnels' groups that are not there yet.
+func entryTexts(c *circuit, sw flow.DPID, cfg *Config) (list []string) {
 	var s set
-	if c.phaseAt(b.now()) != inForce {
-		return nil
-	}
 	if c.Type == vpls {
-		most, storm := b.cfg.limits(c)
-		s.lanEntries(&fabric{circuit: c, lan: newLAN(most, b.cfg.MACAge), active: c.arcs(), trees: [][]arc{c.arcs()}, storm: storm,
+		most, storm := cfg.limits(c)
+		s.lanEntries(&fabric{circuit: c, lan: newLAN(most, cfg.MACAge), active: c.arcs(), trees: [][]arc{c.arcs()}, storm: storm,
 			group: func(flow.DPID, flow.DPID) uint32 { return flow.TunnelGroups }}, sw)
 		for _, e := range c.ends {
 			if e.at.Switch == sw {
@@ -130,7 +126,7 @@ func (b *store) drawn(c *circuit, sw flow.DPID) (list []string) {
 		if !c.local() {
 			group = flow.TunnelGroups
 		}
-		s.pairEntries(c, i, group, nil, b.cfg.stormOf(c))
+		s.pairEntries(c, i, group, nil, cfg.stormOf(c))
 		guards(&s, e.at.Port, map[end]map[string]bool{e: nil})
 	}
 	for i := range s.entries {
@@ -141,8 +137,8 @@ func (b *store) drawn(c *circuit, sw flow.DPID) (list []string) {
 }
 
 // draft returns a circuit with what it keeps of the one before, and labels that
-// stand for those that it would be given. It is called with mu held.
-func (b *store) draft(c, old *circuit) *circuit {
+// stand for those that it would be given.
+func draft(c, old *circuit, cfg *Config, net *network) *circuit {
 	n := c.copy()
 	for i, e := range c.ends {
 		m := &api.CircuitMember{End: e.String()}
@@ -160,7 +156,7 @@ func (b *store) draft(c, old *circuit) *circuit {
 			m.Meter = flow.CircuitMeters
 		}
 		switch {
-		case !b.cfg.stormy(c):
+		case !cfg.stormy(c):
 			m.StormMeter = 0
 		case m.StormMeter == 0:
 			m.StormMeter = flow.CircuitMeters
@@ -172,7 +168,7 @@ func (b *store) draft(c, old *circuit) *circuit {
 	}
 	if n.sameTree(old) {
 		n.TreeLabels = old.TreeLabels
-	} else if arcs, err := b.net.plant(n); err == nil {
+	} else if arcs, err := net.plant(n); err == nil {
 		for _, a := range arcs {
 			n.TreeLabels = append(n.TreeLabels, &api.CircuitLabel{Dpid: a.to.String(), Label: flow.CircuitLabels, From: a.from.String()})
 		}
@@ -182,7 +178,7 @@ func (b *store) draft(c, old *circuit) *circuit {
 
 // preview returns what a batch of one circuit would be, and the tunnels that would be
 // asked for.
-func (b *store) preview(t *batch) (*api.CircuitPreview, []*api.Tunnel) {
+func (t *batch) preview(b *store) (*api.CircuitPreview, []*api.Tunnel) {
 	if err := t.refused[0]; err != nil {
 		return &api.CircuitPreview{Reason: err.Error()}, nil
 	}
@@ -203,34 +199,27 @@ func (b *store) preview(t *batch) (*api.CircuitPreview, []*api.Tunnel) {
 	return p, b.wantsOf(c, old)
 }
 
+// fit says in the preview of a batch of one circuit what fits into it over the tunnels that it
+// would have.
+func (t *batch) fit(b *store, tunnels []*api.Tunnel, p *api.CircuitPreview) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := t.circuits[0]
+	p.Mtu = b.net.mtu(c, tunnels)
+	if why := tooSmall(c, p.Mtu); why != "" && p.Feasible {
+		p.Feasible, p.Reason = false, why
+	}
+}
+
 // wantsOf returns the tunnels that a circuit would be asked for, with what would be booked
 // on them; old is the one before, nil if it is new. It is called with mu held.
 func (b *store) wantsOf(c, old *circuit) []*api.Tunnel {
 	if c.Type == vpls {
-		c = b.draft(c, old)
+		c = draft(c, old, b.cfg, &b.net)
 	}
 	wants := b.tunnelsOf(c)
 	b.tunnels.book(c, wants)
 	return wants
-}
-
-// pending reports whether a circuit that a batch has made or changed is requested only,
-// or a switch that is there has not confirmed it.
-func (b *store) pending(r *api.SetCircuitsResponse) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, name := range slices.Concat(r.Added, r.Changed) {
-		s := b.status[name]
-		if s == nil {
-			continue
-		}
-		if s.state == "requested" || slices.ContainsFunc(s.circuit.switches(), func(sw flow.DPID) bool {
-			return b.net.Info(sw).GetConnected() && s.has[sw] != s.version && s.refused[sw] == ""
-		}) {
-			return true
-		}
-	}
-	return false
 }
 
 // having returns how many circuits have a state.

@@ -75,7 +75,7 @@ func TestReserve(t *testing.T) {
 			err = batch.error()
 		}
 		if err == nil {
-			err = b.commit(context.Background(), batch)
+			err = batch.commit(context.Background(), b)
 		}
 		k.keep(context.Background(), false)
 		return err

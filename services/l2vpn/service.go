@@ -8,6 +8,7 @@ package l2vpn
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -331,20 +332,20 @@ func (s *server) set(ctx context.Context, q *api.SetCircuitsRequest) (*api.SetCi
 		return nil, err
 	}
 	if q.DryRun {
-		return s.b.outcome(t), nil
+		return t.outcome(s.b), nil
 	}
 	if err := t.error(); err != nil {
 		return nil, err
 	}
-	r := s.b.outcome(t)
-	if err := s.b.commit(ctx, t); err != nil {
+	r := t.outcome(s.b)
+	if err := t.commit(ctx, s.b); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Deadline)
 	defer cancel()
 	s.tunnel.keep(ctx, false)
 	s.stand.SettleWithin(ctx, s.cfg.Deadline, "circuits")
-	for s.b.pending(r) { // a switch may have connected just now
+	for s.pending(r) { // a switch may have connected just now
 		select {
 		case <-ctx.Done():
 		case <-time.After(pending):
@@ -358,6 +359,26 @@ func (s *server) set(ctx context.Context, q *api.SetCircuitsRequest) (*api.SetCi
 	return r, nil
 }
 
+// pending reports whether a circuit that a batch has made or changed is requested only,
+// or a switch that is there has not confirmed it.
+func (s *server) pending(r *api.SetCircuitsResponse) bool {
+	b := s.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, name := range slices.Concat(r.Added, r.Changed) {
+		st := b.status[name]
+		if st == nil {
+			continue
+		}
+		if st.state == "requested" || slices.ContainsFunc(st.circuit.switches(), func(sw flow.DPID) bool {
+			return b.net.Info(sw).GetConnected() && st.has[sw] != st.version && st.refused[sw] == ""
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
 // preview answers PreviewCircuit.
 func (s *server) preview(ctx context.Context, q *api.PreviewCircuitRequest) (*api.CircuitPreview, error) {
 	t, err := s.b.read(&api.SetCircuitsRequest{Circuits: []*api.Circuit{q.GetCircuit()}})
@@ -367,18 +388,18 @@ func (s *server) preview(ctx context.Context, q *api.PreviewCircuitRequest) (*ap
 	if err := s.tunnel.reserve(ctx, t); err != nil {
 		return nil, err
 	}
-	p, wants := s.b.preview(t)
+	p, wants := t.preview(s.b)
 	if wants, err = s.roomy(ctx, t, wants); err != nil {
 		return nil, err
 	}
 	if ahead := t.planned[0]; len(ahead) > 0 {
 		p.Path, p.Standby = ways(ahead[0])
-		s.b.fit(t.circuits[0], ahead, p)
+		t.fit(s.b, ahead, p)
 		return p, nil
 	}
 	if len(wants) == 0 {
 		if t.refused[0] == nil {
-			s.b.fit(t.circuits[0], nil, p)
+			t.fit(s.b, nil, p)
 		}
 		return p, nil
 	}
@@ -400,7 +421,7 @@ func (s *server) preview(ctx context.Context, q *api.PreviewCircuitRequest) (*ap
 			p.Path, p.Standby = ways(o.Tunnel)
 		}
 	}
-	s.b.fit(t.circuits[0], tunnels, p)
+	t.fit(s.b, tunnels, p)
 	return p, nil
 }
 

@@ -2,10 +2,7 @@ package l2vpn
 
 import (
 	"cmp"
-	"slices"
 	"time"
-
-	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -162,116 +159,6 @@ func (b *store) changed(old, now *circuit) {
 	b.redeclare(s)
 	b.assess(s)
 	b.kick()
-}
-
-// A batch is what one request changes.
-type batch struct {
-	req      *api.SetCircuitsRequest
-	circuits []*circuit      // that are wanted
-	gone     []string        // that are deleted, by name
-	refused  []error         // of each circuit
-	planned  [][]*api.Tunnel // of each that is to begin: its tunnels as they would be
-}
-
-// read returns what a request wants, and refuses what cannot be.
-func (b *store) read(req *api.SetCircuitsRequest) (*batch, error) {
-	t := &batch{req: req, circuits: make([]*circuit, len(req.Circuits)), refused: make([]error, len(req.Circuits)), planned: make([][]*api.Tunnel, len(req.Circuits))}
-	named := map[string]bool{}
-	for i, m := range req.Circuits {
-		t.circuits[i], t.refused[i] = readCircuit(m)
-		if named[m.GetName()] && t.refused[i] == nil {
-			t.refused[i] = api.Errorf(codes.InvalidArgument, "circuit %s: it is named twice", m.GetName())
-		}
-		named[m.GetName()] = true
-	}
-	for _, name := range req.Delete {
-		if err := api.CheckName("delete", name); err != nil {
-			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
-		}
-		if named[name] {
-			return nil, api.Errorf(codes.InvalidArgument, "circuit %s is to be set and to be deleted", name)
-		}
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, name := range req.Delete {
-		if b.status[name] != nil {
-			t.gone = append(t.gone, name)
-		}
-	}
-	if req.Exactly {
-		for name := range b.status {
-			if !named[name] {
-				t.gone = append(t.gone, name)
-			}
-		}
-	}
-	slices.Sort(t.gone)
-	t.gone = slices.Compact(t.gone)
-	b.judge(t)
-	return t, nil
-}
-
-// judge refuses those circuits of a batch whose ends cannot be had. It is called
-// with mu held.
-func (b *store) judge(t *batch) {
-	mine := map[string]bool{} // whose ends count no more
-	for _, name := range t.gone {
-		mine[name] = true
-	}
-	for _, m := range t.req.Circuits {
-		mine[m.GetName()] = true
-	}
-	taken := map[flow.Location]map[end]string{}
-	for i, c := range t.circuits {
-		if t.refused[i] != nil {
-			continue
-		}
-		if d := c.DiverseFrom; d != "" && (b.status[d] == nil || slices.Contains(t.gone, d)) {
-			t.refused[i] = api.Errorf(codes.FailedPrecondition, "circuit %s: diverse_from: there is no circuit %.80s", c.Name, d)
-			continue
-		}
-		if c.over(b.circuits.Get(c.Name), b.now()) {
-			t.refused[i] = api.Errorf(codes.InvalidArgument, "circuit %s: until: %s has passed", c.Name, c.Until)
-			continue
-		}
-		for _, e := range c.ends {
-			if t.refused[i] = b.admit(c, e, mine, taken[e.at]); t.refused[i] != nil {
-				break
-			}
-			if taken[e.at] == nil {
-				taken[e.at] = map[end]string{}
-			}
-			taken[e.at][e] = c.Name
-		}
-	}
-}
-
-// admit returns why a circuit cannot have an end: mine are the circuits that a
-// batch sets anew, and taken is what they have at the port. It is called with mu held.
-func (b *store) admit(c *circuit, e end, mine map[string]bool, taken map[end]string) error {
-	refuse := func(format string, args ...any) error {
-		return api.Errorf(codes.FailedPrecondition, "circuit %s: end %v: "+format, append([]any{c.Name, e}, args...)...)
-	}
-	for o, name := range taken {
-		if o.clashes(e) && name != c.Name {
-			return refuse("circuit %s has %v", name, o)
-		}
-	}
-	for o, names := range b.taken[e.at.Switch][e.at.Port] {
-		for name := range names {
-			if o.clashes(e) && !mine[name] {
-				return refuse("circuit %s has %v", name, o)
-			}
-		}
-	}
-	if old := b.status[c.Name]; old != nil && slices.Contains(old.circuit.ends, e) {
-		return nil // it is there, whatever has become of the port
-	}
-	if why := b.net.unfit(c, e); why != "" {
-		return refuse("%s", why)
-	}
-	return nil
 }
 
 // networkChanged follows a change of the network.

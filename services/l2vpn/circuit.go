@@ -286,3 +286,29 @@ func (c *circuit) switches() (list []flow.DPID) {
 
 // local reports whether both ends of a vpws are on one switch.
 func (c *circuit) local() bool { return c.Type == vpws && len(c.switches()) == 1 }
+
+// labelsOf returns the labels of an end of a circuit.
+func (c *circuit) labelsOf(m *api.CircuitMember) []*uint32 {
+	if c.ip() {
+		return []*uint32{&m.Label, &m.ArpLabel, &m.Ipv6Label}
+	}
+	return []*uint32{&m.Label}
+}
+
+// labelled reports whether an end has all its labels.
+func (c *circuit) labelled(m *api.CircuitMember) bool {
+	for _, l := range c.labelsOf(m) {
+		if *l < flow.CircuitLabels || *l > flow.CircuitLabelsLast {
+			return false
+		}
+	}
+	return true
+}
+
+// inherit gives an end the labels that it had before. After a change of payload it
+// has others, so that no packet is taken for what it is not while switches change.
+func (c *circuit) inherit(m *api.CircuitMember, old *circuit, had *api.CircuitMember) {
+	if c.Payload == old.Payload {
+		m.Label, m.ArpLabel, m.Ipv6Label = had.Label, had.ArpLabel, had.Ipv6Label
+	}
+}

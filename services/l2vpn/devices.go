@@ -135,35 +135,30 @@ func (d devices) recall(c *circuit, list []*api.CircuitDevice) {
 // hear follows that a frame has come in by the end with a label at a switch, from
 // a sender that is not known there. Whom it is for is behind the other end: where that has
 // not been heard, that is better than nothing, since Linux takes no TCP from a broadcast
-// frame. It is called with mu held.
-func (b *store) hear(s *status, sw flow.DPID, label uint32, src, dst flow.MAC) {
+// frame. It reports whether entries change by it.
+func (s *status) hear(sw flow.DPID, label uint32, src, dst flow.MAC, now time.Time) (changed bool) {
 	for i, e := range s.circuit.ends {
 		if e.at.Switch != sw || s.circuit.Members[i].Label != label {
 			continue
 		}
 		far := s.circuit.ends[1-i]
-		changed := s.devices.learn(e, src, b.now())
-		if changed && !s.devices[far].there() && dst != src {
-			s.devices.learn(far, dst, b.now())
+		learnt := s.devices.learn(e, src, now)
+		if learnt && !s.devices[far].there() && dst != src {
+			s.devices.learn(far, dst, now)
 		}
-		if changed {
-			b.learnt[s.circuit.Name] = true
-			b.version++
-			s.record = ""
+		if learnt {
+			s.record, changed = "", true
 		}
 	}
+	return changed
 }
 
-// devicesGone forgets the devices behind a port that is down: another may be plugged
-// in. It reports whether any was known. It is called with mu held.
-func (b *store) devicesGone(s *status, at flow.Location) (gone bool) {
-	if p := b.net.portOf(at); p == nil || p.Up || !b.net.Info(at.Switch).GetConnected() {
-		return false
-	}
+// forgetDevices forgets the devices behind a port that is down: another may be plugged
+// in. It reports whether any was known.
+func (s *status) forgetDevices(at flow.Location) (gone bool) {
 	for e, x := range s.devices {
 		if e.at == at && x.there() {
 			x.mac, gone = flow.MAC{}, true
-			b.version++
 			s.record = ""
 		}
 	}

@@ -1,6 +1,7 @@
 package l2vpn
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/weft-sdn/weft/api"
@@ -114,7 +115,7 @@ func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
 		return
 	}
 	if c.Type == vpls {
-		to.lanEntries(b.fabric(s), sw)
+		to.lanEntries(s.fabric(b.cfg, &b.tunnels), sw)
 		return
 	}
 	for i, e := range c.ends {
@@ -134,6 +135,20 @@ func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
 		}
 		to.pairEntries(c, i, group, s.devices, b.cfg.stormOf(c))
 	}
+}
+
+// lacks returns the first of what failed at a switch that is of a set; nil if nothing is.
+func (s *set) lacks(failed []*api.WantedFlow) *api.WantedFlow {
+	for _, f := range failed {
+		_, e, err := f.GetFlow().Entry()
+		switch {
+		case f.Meter != 0 && slices.ContainsFunc(s.meters, func(m flow.Meter) bool { return m.ID == f.Meter }),
+			f.Group != 0 && slices.ContainsFunc(s.groups, func(g flow.Group) bool { return g.ID == f.Group }),
+			f.Meter == 0 && f.Group == 0 && err == nil && slices.ContainsFunc(s.entries, func(o flow.Entry) bool { return o.Key() == e.Key() }):
+			return f
+		}
+	}
+	return nil
 }
 
 // pairEntries adds the entries of an end of a vpws whose frames enter a tunnel by a

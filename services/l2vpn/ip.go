@@ -1,38 +1,11 @@
 package l2vpn
 
 import (
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
 // ipTypes are the Ethertypes that it carries, in the order of labelsOf.
 var ipTypes = [...]uint16{flow.EthTypeIPv4, flow.EthTypeARP, flow.EthTypeIPv6}
-
-// labelsOf returns the labels of an end of a circuit.
-func (c *circuit) labelsOf(m *api.CircuitMember) []*uint32 {
-	if c.ip() {
-		return []*uint32{&m.Label, &m.ArpLabel, &m.Ipv6Label}
-	}
-	return []*uint32{&m.Label}
-}
-
-// labelled reports whether an end has all its labels.
-func (c *circuit) labelled(m *api.CircuitMember) bool {
-	for _, l := range c.labelsOf(m) {
-		if *l < flow.CircuitLabels || *l > flow.CircuitLabelsLast {
-			return false
-		}
-	}
-	return true
-}
-
-// inherit gives an end the labels that it had before. After a change of payload it
-// has others, so that no packet is taken for what it is not while switches change.
-func (c *circuit) inherit(m *api.CircuitMember, old *circuit, had *api.CircuitMember) {
-	if c.Payload == old.Payload {
-		m.Label, m.ArpLabel, m.Ipv6Label = had.Label, had.ArpLabel, had.Ipv6Label
-	}
-}
 
 // ipIngress adds the entries that take in the frames of an end: by their sender, which
 // the controller is sent if it is not known, then by their Ethertype. Others are dropped.

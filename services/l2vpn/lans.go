@@ -79,11 +79,11 @@ type tail struct {
 	label uint32
 }
 
-// fabric returns what the entries of a vpls follow from. It is called with mu held.
-func (b *store) fabric(s *status) *fabric {
-	return &fabric{circuit: s.circuit, lan: s.lan.lan, active: s.lan.entered, trees: s.lan.trees(s.circuit), storm: b.cfg.stormOf(s.circuit),
+// fabric returns what the entries of a vpls follow from.
+func (s *status) fabric(cfg *Config, tunnels *tunnelTable) *fabric {
+	return &fabric{circuit: s.circuit, lan: s.lan.lan, active: s.lan.entered, trees: s.lan.trees(s.circuit), storm: cfg.stormOf(s.circuit),
 		group: func(from, to flow.DPID) uint32 {
-			return usable(b.tunnels.known[tunnelJoining(s.circuit, from, to).Name])
+			return usable(tunnels.known[tunnelJoining(s.circuit, from, to).Name])
 		}}
 }
 
@@ -214,36 +214,32 @@ func (b *store) findLAN(s *status) (state, reason string) {
 	return "up", ""
 }
 
-// withered returns the vpls whose trees do not join their ends, or have had a tunnel
-// without a path for a while. It is called with mu held.
-func (b *store) withered() (list []*circuit) {
-	now := b.now()
-	for _, s := range b.status {
-		if s.lan == nil {
-			continue
-		}
-		c, down := s.circuit, false
-		for _, a := range c.arcs() {
-			t := b.tunnels.known[tunnelJoining(c, a.from, a.to).Name]
-			down = down || t.GetState() == "down"
-		}
-		switch {
-		case !down:
-			s.lan.falls = time.Time{}
-		case s.lan.falls.IsZero():
-			s.lan.falls = now
-		}
-		if len(c.edges()) > 1 && len(c.TreeLabels) == 0 || down && now.Sub(s.lan.falls) >= replantGap {
-			list = append(list, c)
-		}
+// withers reports whether the tree of a vpls does not join its ends, or has had a tunnel
+// without a path for a while.
+func (s *status) withers(tunnels *tunnelTable, now time.Time) bool {
+	c, down := s.circuit, false
+	for _, a := range c.arcs() {
+		t := tunnels.known[tunnelJoining(c, a.from, a.to).Name]
+		down = down || t.GetState() == "down"
 	}
-	return list
+	switch {
+	case !down:
+		s.lan.falls = time.Time{}
+	case s.lan.falls.IsZero():
+		s.lan.falls = now
+	}
+	return len(c.edges()) > 1 && len(c.TreeLabels) == 0 || down && now.Sub(s.lan.falls) >= replantGap
 }
 
 // replant gives vpls new trees whose old ones have withered.
 func (b *store) replant(ctx context.Context) {
 	b.mu.Lock()
-	list := b.withered()
+	var list []*circuit
+	for _, s := range b.status {
+		if s.lan != nil && s.withers(&b.tunnels, b.now()) {
+			list = append(list, s.circuit)
+		}
+	}
 	b.mu.Unlock()
 	for _, c := range list {
 		var undo []func()
@@ -284,8 +280,9 @@ func (b *store) packet(in *flow.PacketIn) flow.Verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.status[b.tails[tail{in.Switch, uint32(m & flow.LabelMax)}]]
-	if s != nil && s.devices != nil {
-		b.hear(s, in.Switch, uint32(m&flow.LabelMax), in.Key.EthSrc, in.Key.EthDst)
+	if s != nil && s.devices != nil && s.hear(in.Switch, uint32(m&flow.LabelMax), in.Key.EthSrc, in.Key.EthDst, b.now()) {
+		b.learnt[s.circuit.Name] = true
+		b.version++
 	}
 	if s == nil || s.lan == nil {
 		return flow.Done

@@ -97,7 +97,8 @@ func (b *store) find(s *status) (state, reason string) {
 			return "down", fmt.Sprintf("tunnel %s: %v", w.Name, w.err)
 		case t == nil:
 			return "requested", fmt.Sprintf("tunnel %s is being made", w.Name)
-		case t.State == "down" && b.beginning(s):
+		case t.State == "down" && s.beginning(b.now()):
+			b.unsettled[c.Name] = true
 			return "requested", fmt.Sprintf("tunnel %s: %s", w.Name, t.Reason)
 		case t.State == "down":
 			return "down", fmt.Sprintf("tunnel %s: %s", w.Name, t.Reason)
@@ -115,7 +116,8 @@ func (b *store) find(s *status) (state, reason string) {
 			if !s.served {
 				return "requested", fmt.Sprintf("switch %v has not confirmed it yet", sw)
 			}
-			if b.changing(s) {
+			if s.changing(b.now()) {
+				b.unsettled[c.Name] = true
 				return s.state, s.reason
 			}
 			return "down", fmt.Sprintf("switch %v has not confirmed it yet", sw)
@@ -139,24 +141,14 @@ func (b *store) find(s *status) (state, reason string) {
 }
 
 // changing reports whether the switches may still be taking over a change of a circuit
-// that works: what they had serves until then. It is called with mu held.
-func (b *store) changing(s *status) bool {
-	if s.state != "up" && s.state != "degraded" || b.now().Sub(s.changed) >= takeover {
-		return false
-	}
-	b.unsettled[s.circuit.Name] = true
-	return true
+// that works: what they had serves until then.
+func (s *status) changing(now time.Time) bool {
+	return (s.state == "up" || s.state == "degraded") && now.Sub(s.changed) < takeover
 }
 
 // beginning reports whether the paths of a circuit that has not been up yet may still be
-// sought. It is called with mu held.
-func (b *store) beginning(s *status) bool {
-	if s.served || b.now().Sub(s.changed) >= takeover {
-		return false
-	}
-	b.unsettled[s.circuit.Name] = true
-	return true
-}
+// sought.
+func (s *status) beginning(now time.Time) bool { return !s.served && now.Sub(s.changed) < takeover }
 
 // takeover is how long switches may take to take over a change, before its circuit is down.
 const takeover = 3 * time.Second
@@ -193,8 +185,17 @@ func (b *store) answered(sw flow.DPID, pieces []string, failed []*api.WantedFlow
 // answeredOf follows it of one circuit. It is called with mu held.
 func (b *store) answeredOf(name string, sw flow.DPID, failed []*api.WantedFlow) {
 	s, why := b.status[name], ""
-	if f := b.lacks(s, sw, failed); f != nil {
-		why = fmt.Sprintf("switch %v does not have all of its entries: %s", sw, f.Reason)
+	if len(failed) > 0 {
+		var own set
+		b.entries(&own, s.circuit, sw)
+		for _, e := range s.circuit.ends {
+			if e.at.Switch == sw {
+				guards(&own, e.at.Port, map[end]map[string]bool{e: nil})
+			}
+		}
+		if f := own.lacks(failed); f != nil {
+			why = fmt.Sprintf("switch %v does not have all of its entries: %s", sw, f.Reason)
+		}
 	}
 	if s.refused[sw] == why && (why != "" || s.has[sw] == s.asked[sw]) {
 		return
@@ -204,31 +205,6 @@ func (b *store) answeredOf(name string, sw flow.DPID, failed []*api.WantedFlow) 
 		s.has[sw] = s.asked[sw]
 	}
 	b.assess(s)
-}
-
-// lacks returns the first of what failed at a switch that is a circuit's. It is
-// called with mu held.
-func (b *store) lacks(s *status, sw flow.DPID, failed []*api.WantedFlow) *api.WantedFlow {
-	if len(failed) == 0 {
-		return nil
-	}
-	var own set
-	b.entries(&own, s.circuit, sw)
-	for _, e := range s.circuit.ends {
-		if e.at.Switch == sw {
-			guards(&own, e.at.Port, map[end]map[string]bool{e: nil})
-		}
-	}
-	for _, f := range failed {
-		_, e, err := f.GetFlow().Entry()
-		switch {
-		case f.Meter != 0 && slices.ContainsFunc(own.meters, func(m flow.Meter) bool { return m.ID == f.Meter }),
-			f.Group != 0 && slices.ContainsFunc(own.groups, func(g flow.Group) bool { return g.ID == f.Group }),
-			f.Meter == 0 && f.Group == 0 && err == nil && slices.ContainsFunc(own.entries, func(o flow.Entry) bool { return o.Key() == e.Key() }):
-			return f
-		}
-	}
-	return nil
 }
 
 // message returns a circuit with its state. It is called with mu held.

@@ -206,10 +206,13 @@ func (b *store) switchChanged(s nib.Step[nib.Switch]) {
 
 // reassess assesses the circuits at a port. It is called with mu held.
 func (b *store) reassess(at flow.Location) {
+	port := b.net.portOf(at)
+	down := port != nil && !port.Up && b.net.Info(at.Switch).GetConnected()
 	for _, names := range b.taken[at.Switch][at.Port] {
 		for name := range names {
-			if b.devicesGone(b.status[name], at) {
+			if down && b.status[name].forgetDevices(at) {
 				b.learnt[name] = true
+				b.version++
 			}
 			if s := b.status[name]; s.lan != nil && b.net.Info(at.Switch).GetConnected() && b.net.unusable(at) != "" { // what a switch that is away has, it keeps
 				for _, e := range s.circuit.ends {

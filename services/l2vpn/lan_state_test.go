@@ -41,7 +41,7 @@ func TestLANTunnels(t *testing.T) {
 		t.Errorf("%v", m)
 	}
 	ways := 0
-	b.ways(b.status["c"], func(_, _ int, l oam.Lane) {
+	newObserver(b, nil).ways(b.status["c"], func(_, _ int, l oam.Lane) {
 		if ways++; l.From == l.To || l.Group < flow.TunnelGroups {
 			t.Errorf("probed %+v", l)
 		}

@@ -332,20 +332,3 @@ func (b *store) spread(pass bool) {
 	}
 	clear(b.learnt)
 }
-
-// runLANs sees to vpls until ctx ends.
-func (b *store) runLANs(ctx context.Context) {
-	tick := time.NewTicker(learnGap)
-	defer tick.Stop()
-	for n := 1; ; n++ {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		second := n%int(time.Second/learnGap) == 0
-		if b.spread(second); second {
-			b.replant(ctx)
-		}
-	}
-}

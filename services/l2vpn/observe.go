@@ -95,7 +95,7 @@ func (o *observer) follow() {
 	defer b.mu.Unlock()
 	want := map[way]oam.Lane{}
 	for name, s := range b.status {
-		b.ways(s, func(i, far int, l oam.Lane) { want[way{name, i, far}] = l })
+		o.ways(s, func(i, far int, l oam.Lane) { want[way{name, i, far}] = l })
 	}
 	for w, l := range o.lanes {
 		if want[w] != l.Lane {
@@ -115,8 +115,8 @@ func (o *observer) follow() {
 const meshed = 16
 
 // ways calls f for each way of a circuit that can be probed: both switches have all
-// that belongs to it, and there is a tunnel. It is called with mu held.
-func (b *store) ways(s *status, f func(from, to int, l oam.Lane)) {
+// that belongs to it, and there is a tunnel. It is called with b.mu held.
+func (o *observer) ways(s *status, f func(from, to int, l oam.Lane)) {
 	c := s.circuit
 	edges := c.edges()
 	for i, near := range c.ends {
@@ -124,7 +124,7 @@ func (b *store) ways(s *status, f func(from, to int, l oam.Lane)) {
 			if len(edges) > meshed && !adjacent(edges, near.at.Switch, e.at.Switch) || c.first(near.at.Switch) != i || c.first(e.at.Switch) != far {
 				continue // others are probed, or other ends have the same way
 			}
-			if l, ok := b.laneOf(s, i, far); ok {
+			if l, ok := o.laneOf(s, i, far); ok {
 				f(i, far, l)
 			}
 		}
@@ -132,9 +132,9 @@ func (b *store) ways(s *status, f func(from, to int, l oam.Lane)) {
 }
 
 // laneOf returns the way of a circuit from one end to another; false if there is none that
-// can be probed. It is called with mu held.
-func (b *store) laneOf(s *status, i, far int) (l oam.Lane, ok bool) {
-	c := s.circuit
+// can be probed. It is called with b.mu held.
+func (o *observer) laneOf(s *status, i, far int) (l oam.Lane, ok bool) {
+	b, c := o.b, s.circuit
 	group := b.tunnels.groupOf(c, i, far)
 	if c.ends[i].at.Switch == c.ends[far].at.Switch || group == 0 {
 		return l, false // nothing is between them, or no tunnel

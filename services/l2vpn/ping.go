@@ -158,8 +158,8 @@ func (o *observer) between(s *status, names []string, add func(from, to int, l l
 			return api.Errorf(codes.InvalidArgument, "circuit %s has no end %v; it has %s", c.Name, e, strings.Join(c.Ends, ", "))
 		}
 	}
-	there, ok := o.b.laneOf(s, at[0], at[1])
-	back, too := o.b.laneOf(s, at[1], at[0])
+	there, ok := o.laneOf(s, at[0], at[1])
+	back, too := o.laneOf(s, at[1], at[0])
 	if !ok || !too {
 		return unprobed(s, []flow.DPID{c.ends[at[0]].at.Switch, c.ends[at[1]].at.Switch})
 	}

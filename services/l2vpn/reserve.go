@@ -43,7 +43,7 @@ func (k *keeper) reserve(ctx context.Context, t *batch) error {
 		return err
 	}
 	b.mu.Lock()
-	book := b.bookings(t, tunnels)
+	book := k.bookings(t, tunnels)
 	b.mu.Unlock()
 	for i, c := range t.circuits {
 		if t.refused[i] != nil || c.RateKbps == 0 {
@@ -61,9 +61,9 @@ func (k *keeper) reserve(ctx context.Context, t *batch) error {
 
 // bookings returns what is booked when: by circuits, on the links of their tunnels or on
 // those that are foreseen, and by tunnels of others. What a batch changes is not among
-// it. It is called with mu held.
-func (b *store) bookings(t *batch, tunnels []*api.Tunnel) *calendar.Calendar {
-	book := &calendar.Calendar{}
+// it. It is called with b.mu held.
+func (k *keeper) bookings(t *batch, tunnels []*api.Tunnel) *calendar.Calendar {
+	b, book := k.b, &calendar.Calendar{}
 	changed := map[string]bool{}
 	for _, name := range t.gone {
 		changed[name] = true

@@ -235,7 +235,7 @@ func (r *rings) find() map[string]string {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		ends := b.status[name].circuit.ends
 		for i, e := range ends {
-			if to := b.around(e, name, near, of, ends[i+1:]); to != nil {
+			if to := r.around(e, name, near, of, ends[i+1:]); to != nil {
 				last := to[len(to)-1]
 				said[name] = fmt.Sprintf("a loop: the customer joins its end %v with end %v of circuit %s", e, to[0], of[to[0]])
 				if len(to) > 1 {
@@ -250,14 +250,14 @@ func (r *rings) find() map[string]string {
 }
 
 // around returns the ends by which an end is joined with one of others without its
-// circuit; nil if it is not. It is called with mu held.
-func (b *store) around(from end, but string, near map[end][]end, of map[end]string, others []end) []end {
+// circuit; nil if it is not. It is called with b.mu held.
+func (r *rings) around(from end, but string, near map[end][]end, of map[end]string, others []end) []end {
 	came := map[end]end{from: from}
 	for queue := []end{from}; len(queue) > 0; queue = queue[1:] {
 		e := queue[0]
 		next := slices.Clone(near[e])
 		if name := of[e]; name != "" && name != but {
-			next = append(next, b.status[name].circuit.ends...)
+			next = append(next, r.b.status[name].circuit.ends...)
 		}
 		for _, n := range next {
 			if _, been := came[n]; been {

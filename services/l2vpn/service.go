@@ -193,8 +193,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	defer work.Wait()
 	work.Go(func() { b.circuits.Follow(ctx) })
 	work.Go(func() { s.publish(ctx, news) })
-	work.Go(func() { b.runLANs(ctx) })
-	work.Go(func() { b.keepTimes(ctx) })
+	work.Go(func() { s.runLANs(ctx) })
+	work.Go(func() { s.keepTimes(ctx) })
 	work.Go(func() { p.run(ctx) })
 	work.Go(func() { o.run(ctx) })
 	work.Go(func() { r.run(ctx, send) })
@@ -235,6 +235,36 @@ func (s *server) watch(ctx context.Context) {
 			s.tunnel.keep(ctx, true)
 		case <-s.tunnel.kicked:
 			s.tunnel.keep(ctx, false)
+		}
+	}
+}
+
+// runLANs sees to vpls until ctx ends.
+func (s *server) runLANs(ctx context.Context) {
+	tick := time.NewTicker(learnGap)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		second := n%int(time.Second/learnGap) == 0
+		if s.b.spread(second); second {
+			s.b.replant(ctx)
+		}
+	}
+}
+
+// keepTimes lets circuits begin and end until ctx ends.
+func (s *server) keepTimes(ctx context.Context) {
+	for {
+		wait := poll
+		if next := s.b.turn(); !next.IsZero() {
+			wait = min(wait, max(next.Sub(s.b.now()), time.Millisecond))
+		}
+		if backoff.Sleep(ctx, wait) != nil {
+			return
 		}
 	}
 }

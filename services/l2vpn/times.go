@@ -1,11 +1,9 @@
 package l2vpn
 
 import (
-	"context"
 	"fmt"
 	"time"
 
-	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/services/l2vpn/calendar"
 )
 
@@ -110,17 +108,4 @@ func (b *store) pass(s *status, p phase) {
 	b.again(s)
 	b.assess(s)
 	b.kick()
-}
-
-// keepTimes lets circuits begin and end until ctx ends.
-func (b *store) keepTimes(ctx context.Context) {
-	for {
-		wait := poll
-		if next := b.turn(); !next.IsZero() {
-			wait = min(wait, max(next.Sub(b.now()), time.Millisecond))
-		}
-		if backoff.Sleep(ctx, wait) != nil {
-			return
-		}
-	}
 }

@@ -82,7 +82,7 @@ func (s *server) validate(ctx context.Context, q *api.ValidateCircuitsRequest, f
 	for _, name := range names {
 		if st := b.status[name]; st != nil {
 			r.Circuits++
-			r.Faults = append(r.Faults, b.faults(st, have)...)
+			r.Faults = append(r.Faults, s.faults(st, have)...)
 		}
 	}
 	return r, nil
@@ -123,13 +123,13 @@ func meterText(m *flow.Meter) string {
 	return fmt.Sprintf("flags %#x [%s]", m.Flags, strings.Join(bands, "] ["))
 }
 
-// faults returns what is wrong with a circuit. It is called with mu held.
-func (b *store) faults(s *status, have map[flow.DPID]*held) (list []*api.CircuitFault) {
-	c := s.circuit
+// faults returns what is wrong with a circuit. It is called with the store's mu held.
+func (s *server) faults(st *status, have map[flow.DPID]*held) (list []*api.CircuitFault) {
+	b, c := s.b, st.circuit
 	fault := func(kind, at, format string, args ...any) {
 		list = append(list, &api.CircuitFault{Name: c.Name, Kind: kind, At: at, Text: fmt.Sprintf(format, args...)})
 	}
-	if s.phase != inForce {
+	if st.phase != inForce {
 		return nil
 	}
 	for _, e := range c.ends {
@@ -155,7 +155,7 @@ func (b *store) faults(s *status, have map[flow.DPID]*held) (list []*api.Circuit
 		case h.err != nil:
 			fault("entries", sw.String(), "what the switch has cannot be read: %v", h.err)
 			continue
-		case s.has[sw] != s.version:
+		case st.has[sw] != st.version:
 			fault("entries", sw.String(), "the switch has not confirmed them yet")
 			continue
 		}
@@ -181,7 +181,7 @@ func (b *store) faults(s *status, have map[flow.DPID]*held) (list []*api.Circuit
 			differs("meter", all.meters[i].ID, h.meters, meterText(&all.meters[i]))
 		}
 	}
-	if m := s.measured; m != nil && m.down != "" {
+	if m := st.measured; m != nil && m.down != "" {
 		fault("probes", "", "%s", m.down)
 	} else if m != nil && m.bound != "" {
 		fault("bound", "", "%s", m.bound)

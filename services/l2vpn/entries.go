@@ -61,7 +61,7 @@ func (b *store) piece(sw *api.Switch, name string) *api.SetStandingRequest {
 	b.mu.Lock()
 	if circuit, ok := strings.CutPrefix(name, circuitPiece); ok && b.at[dpid][circuit] {
 		s := b.status[circuit]
-		b.entries(&all, s.circuit, dpid)
+		s.entries(&all, dpid, b.cfg, &b.tunnels)
 		s.asked[dpid] = s.version
 	} else if port, ok := strings.CutPrefix(name, portPiece); ok {
 		if n, err := flow.ParsePort(port); err == nil && len(b.taken[dpid][n]) > 0 {
@@ -103,9 +103,9 @@ func (b *store) redeclare(s *status) {
 	}
 }
 
-// entries adds the entries of a circuit at a switch. It is called with mu held.
-func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
-	s := b.status[c.Name]
+// entries adds the entries of a circuit at a switch.
+func (s *status) entries(to *set, sw flow.DPID, cfg *Config, tunnels *tunnelTable) {
+	c := s.circuit
 	if s.phase != inForce {
 		for _, e := range c.ends {
 			if e.at.Switch == sw {
@@ -115,7 +115,7 @@ func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
 		return
 	}
 	if c.Type == vpls {
-		to.lanEntries(s.fabric(b.cfg, &b.tunnels), sw)
+		to.lanEntries(s.fabric(cfg, tunnels), sw)
 		return
 	}
 	for i, e := range c.ends {
@@ -124,7 +124,7 @@ func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
 		}
 		group := uint32(0)
 		if !c.local() {
-			if group = b.tunnels.groupOf(c, i, 1-i); group == 0 { // there is no tunnel yet
+			if group = tunnels.groupOf(c, i, 1-i); group == 0 { // there is no tunnel yet
 				to.shut(e)
 				continue
 			}
@@ -133,7 +133,7 @@ func (b *store) entries(to *set, c *circuit, sw flow.DPID) {
 			to.loop(c, i, 1-i, group)
 			continue
 		}
-		to.pairEntries(c, i, group, s.devices, b.cfg.stormOf(c))
+		to.pairEntries(c, i, group, s.devices, cfg.stormOf(c))
 	}
 }
 

@@ -149,14 +149,13 @@ func (b *store) again(s *status) {
 	b.redeclare(s)
 }
 
-// findLAN returns the state that a vpls has now, and why it is not up. It is
-// called with mu held.
-func (b *store) findLAN(s *status) (state, reason string) {
+// findLAN returns the state that a vpls has now, and why it is not up.
+func (s *status) findLAN(net *network, tunnels *tunnelTable) (state, reason string) {
 	c := s.circuit
 	var degraded string
 	left := len(c.ends)
 	for _, e := range c.ends {
-		why := b.net.unusable(e.at)
+		why := net.unusable(e.at)
 		if shut, is := s.lan.blocked[e]; why == "" && is {
 			why = fmt.Sprintf("end %v is blocked until %s: %s", e, shut.until.UTC().Format(time.TimeOnly), shut.why)
 		}
@@ -170,13 +169,13 @@ func (b *store) findLAN(s *status) (state, reason string) {
 	case left < 2:
 		return "down", degraded
 	case len(edges) > 1 && len(arcs) == 0:
-		if _, err := b.net.plant(c); err != nil {
+		if _, err := net.plant(c); err != nil {
 			return "down", err.Error()
 		}
 		return "requested", "its tree is being made"
 	}
-	for _, w := range b.tunnels.wishesOf(c) {
-		t := b.tunnels.known[w.Name]
+	for _, w := range tunnels.wishesOf(c) {
+		t := tunnels.known[w.Name]
 		switch {
 		case t == nil && w.err != nil, t != nil && t.State == "down":
 			why := t.GetReason()
@@ -198,7 +197,7 @@ func (b *store) findLAN(s *status) (state, reason string) {
 		if why := s.refused[sw]; why != "" {
 			return "degraded", why
 		}
-		if s.has[sw] != s.version && b.net.Info(sw).GetConnected() && (s.state == "" || s.state == "requested") {
+		if s.has[sw] != s.version && net.Info(sw).GetConnected() && (s.state == "" || s.state == "requested") {
 			return "requested", fmt.Sprintf("switch %v has not confirmed it yet", sw)
 		}
 	}

@@ -37,7 +37,7 @@ func TestLoop(t *testing.T) {
 			for sw := flow.DPID(1); sw <= 2; sw++ {
 				var all set
 				for _, s := range b.status {
-					b.entries(&all, s.circuit, sw)
+					s.entries(&all, sw, b.cfg, &b.tunnels)
 				}
 				f.declare(sw, &all)
 			}

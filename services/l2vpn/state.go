@@ -42,7 +42,7 @@ func (b *store) assess(s *status) {
 	s.history = append([]*api.CircuitState{{State: state, Reason: reason, Since: b.now().UTC().Format(time.RFC3339Nano)}}, s.history...)
 	s.history = s.history[:min(len(s.history), b.cfg.History)]
 	s.record = ""
-	b.fresh[s.circuit.Name] = &api.CircuitChanged{Circuit: b.message(s)}
+	b.fresh[s.circuit.Name] = &api.CircuitChanged{Circuit: s.message(b.now(), &b.net, &b.tunnels)}
 	b.news()
 }
 
@@ -80,7 +80,7 @@ func (b *store) find(s *status) (state, reason string) {
 		return state, reason
 	}
 	if s.lan != nil {
-		return b.findLAN(s)
+		return s.findLAN(&b.net, &b.tunnels)
 	}
 	for _, e := range c.ends {
 		if why := b.net.unusable(e.at); why != "" {
@@ -187,7 +187,7 @@ func (b *store) answeredOf(name string, sw flow.DPID, failed []*api.WantedFlow) 
 	s, why := b.status[name], ""
 	if len(failed) > 0 {
 		var own set
-		b.entries(&own, s.circuit, sw)
+		s.entries(&own, sw, b.cfg, &b.tunnels)
 		for _, e := range s.circuit.ends {
 			if e.at.Switch == sw {
 				guards(&own, e.at.Port, map[end]map[string]bool{e: nil})
@@ -207,14 +207,14 @@ func (b *store) answeredOf(name string, sw flow.DPID, failed []*api.WantedFlow) 
 	b.assess(s)
 }
 
-// message returns a circuit with its state. It is called with mu held.
-func (b *store) message(s *status) *api.Circuit {
+// message returns a circuit with its state.
+func (s *status) message(now time.Time, net *network, tunnels *tunnelTable) *api.Circuit {
 	c := s.circuit
-	m := c.wantedAt(b.now())
+	m := c.wantedAt(now)
 	m.Id, m.TreeLabels, m.State, m.Reason, m.Since = c.Id, c.TreeLabels, s.state, s.reason, s.since.UTC().Format(time.RFC3339)
 	m.Avoids, m.AvoidsUntil, m.Share = c.Avoids, c.AvoidsUntil, c.Share
 	if s.phase == waits {
-		m.Reason += ", in " + c.from.Sub(b.now()).Round(time.Second).String()
+		m.Reason += ", in " + c.from.Sub(now).Round(time.Second).String()
 		m.Planned = c.Planned
 	}
 	sum := s.base
@@ -235,13 +235,13 @@ func (b *store) message(s *status) *api.Circuit {
 	m.RxPackets, m.RxBytes = sum[received].packets, sum[received].bytes
 	m.TxPackets, m.TxBytes = sum[sent].packets, sum[sent].bytes
 	m.DroppedPackets = sum[dropped].packets
-	for i, w := range b.tunnels.wishesOf(c) {
+	for i, w := range tunnels.wishesOf(c) {
 		m.Tunnels = append(m.Tunnels, w.Name)
-		if t := b.tunnels.known[w.Name]; i == 0 && t != nil && c.Type == vpws && t.State != "down" {
+		if t := tunnels.known[w.Name]; i == 0 && t != nil && c.Type == vpws && t.State != "down" {
 			m.Path, m.Standby = ways(t)
 		}
 	}
-	m.Mtu = b.net.mtu(c, b.tunnels.of(c))
+	m.Mtu = net.mtu(c, tunnels.of(c))
 	if s.measured != nil {
 		m.DelayUs, m.LossRatio = s.measured.delay, s.measured.loss
 	}
@@ -256,7 +256,7 @@ func (b *store) get(name string) *api.Circuit {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s := b.status[name]; s != nil {
-		return b.message(s)
+		return s.message(b.now(), &b.net, &b.tunnels)
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ func (b *store) list(kind string) []*api.Circuit {
 	var list []*api.Circuit
 	for _, name := range slices.Sorted(maps.Keys(b.status)) {
 		if s := b.status[name]; kind == "" || s.circuit.Type == kind {
-			list = append(list, b.message(s))
+			list = append(list, s.message(b.now(), &b.net, &b.tunnels))
 		}
 	}
 	return list

@@ -103,7 +103,7 @@ func (b *store) changed(old, now *circuit) {
 		b.reserved.add(old, -1)
 	}
 	if now == nil {
-		b.fresh[old.Name] = &api.CircuitChanged{Circuit: b.message(b.status[old.Name]), Deleted: true}
+		b.fresh[old.Name] = &api.CircuitChanged{Circuit: b.status[old.Name].message(b.now(), &b.net, &b.tunnels), Deleted: true}
 		b.counters.drop(&b.status[old.Name].circuitCounters)
 		delete(b.status, old.Name)
 		delete(b.timed, old.Name)

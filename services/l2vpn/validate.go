@@ -160,7 +160,7 @@ func (s *server) faults(st *status, have map[flow.DPID]*held) (list []*api.Circu
 			continue
 		}
 		var all set
-		b.entries(&all, c, sw)
+		st.entries(&all, sw, b.cfg, &b.tunnels)
 		for i := range all.entries {
 			if text := entryText(&all.entries[i]); !h.entries[text] {
 				fault("entries", sw.String(), "the switch lacks, or has otherwise: %s", text)

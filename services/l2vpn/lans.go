@@ -107,7 +107,7 @@ func (b *store) step(s *status) {
 	l, want := s.lan, s.circuit.arcs()
 	settled := func(switches []flow.DPID, away bool) bool {
 		return !slices.ContainsFunc(switches, func(sw flow.DPID) bool {
-			return s.has[sw] != s.version && (away || b.net.Info(sw).GetConnected())
+			return !s.confirmed(sw) && (away || b.net.Info(sw).GetConnected())
 		})
 	}
 	switch {
@@ -197,7 +197,7 @@ func (s *status) findLAN(net *network, tunnels *tunnelTable) (state, reason stri
 		if why := s.refused[sw]; why != "" {
 			return "degraded", why
 		}
-		if s.has[sw] != s.version && net.Info(sw).GetConnected() && (s.state == "" || s.state == "requested") {
+		if !s.confirmed(sw) && net.Info(sw).GetConnected() && (s.state == "" || s.state == "requested") {
 			return "requested", fmt.Sprintf("switch %v has not confirmed it yet", sw)
 		}
 	}

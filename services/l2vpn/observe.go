@@ -140,7 +140,7 @@ func (o *observer) laneOf(s *status, i, far int) (l oam.Lane, ok bool) {
 		return l, false // nothing is between them, or no tunnel
 	}
 	for _, sw := range c.switches() {
-		if s.has[sw] != s.version || !b.net.Info(sw).GetConnected() {
+		if !s.confirmed(sw) || !b.net.Info(sw).GetConnected() {
 			return l, false
 		}
 	}

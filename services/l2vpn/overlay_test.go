@@ -74,7 +74,7 @@ func TestChangeOfTransport(t *testing.T) {
 	confirmed()
 	is("degraded", "tunnel before", next-1, first+1)
 	learn("up", 1)
-	if b.tunnels.moved(b.status["c"]); b.tunnels.wants[old[0]] == nil {
+	if b.tunnels.moved(b.status["c"].circuit, &b.status["c"].confirmations); b.tunnels.wants[old[0]] == nil {
 		t.Error("the old tunnels are given back before the switches lead frames into the new ones")
 	}
 	confirmed()

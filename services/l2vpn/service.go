@@ -401,7 +401,7 @@ func (s *server) pending(r *api.SetCircuitsResponse) bool {
 			continue
 		}
 		if st.state == "requested" || slices.ContainsFunc(st.circuit.switches(), func(sw flow.DPID) bool {
-			return b.net.Info(sw).GetConnected() && st.has[sw] != st.version && st.refused[sw] == ""
+			return b.net.Info(sw).GetConnected() && !st.confirmed(sw) && st.refused[sw] == ""
 		}) {
 			return true
 		}

@@ -20,7 +20,7 @@ func (b *store) assess(s *status) {
 	if s.lan != nil {
 		b.step(s)
 	}
-	if b.tunnels.moved(s) {
+	if b.tunnels.moved(s.circuit, &s.confirmations) {
 		b.kick()
 	}
 	state, reason := b.find(s)
@@ -112,7 +112,7 @@ func (b *store) find(s *status) (state, reason string) {
 		if why := s.refused[sw]; why != "" {
 			return "down", why
 		}
-		if s.has[sw] != s.version {
+		if !s.confirmed(sw) {
 			if !s.served {
 				return "requested", fmt.Sprintf("switch %v has not confirmed it yet", sw)
 			}
@@ -170,41 +170,39 @@ func (b *store) settle() {
 func (b *store) answered(sw flow.DPID, pieces []string, failed []*api.WantedFlow) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	var names []string
 	if pieces == nil {
-		for name := range b.at[sw] {
-			b.answeredOf(name, sw, failed)
-		}
+		names = slices.Collect(maps.Keys(b.at[sw]))
 	}
 	for _, p := range pieces {
-		if name, ok := strings.CutPrefix(p, circuitPiece); ok && b.at[sw][name] {
-			b.answeredOf(name, sw, failed)
+		if name, ok := strings.CutPrefix(p, circuitPiece); ok {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		if s := b.status[name]; b.at[sw][name] && s.answer(sw, s.refusal(sw, failed, b.cfg, &b.tunnels)) {
+			b.assess(s)
 		}
 	}
 }
 
-// answeredOf follows it of one circuit. It is called with mu held.
-func (b *store) answeredOf(name string, sw flow.DPID, failed []*api.WantedFlow) {
-	s, why := b.status[name], ""
-	if len(failed) > 0 {
-		var own set
-		s.entries(&own, sw, b.cfg, &b.tunnels)
-		for _, e := range s.circuit.ends {
-			if e.at.Switch == sw {
-				guards(&own, e.at.Port, map[end]map[string]bool{e: nil})
-			}
-		}
-		if f := own.lacks(failed); f != nil {
-			why = fmt.Sprintf("switch %v does not have all of its entries: %s", sw, f.Reason)
+// refusal returns why a switch has not all entries of a circuit, if any of it is among what
+// failed there; empty if none is.
+func (s *status) refusal(sw flow.DPID, failed []*api.WantedFlow, cfg *Config, tunnels *tunnelTable) string {
+	if len(failed) == 0 {
+		return ""
+	}
+	var own set
+	s.entries(&own, sw, cfg, tunnels)
+	for _, e := range s.circuit.ends {
+		if e.at.Switch == sw {
+			guards(&own, e.at.Port, map[end]map[string]bool{e: nil})
 		}
 	}
-	if s.refused[sw] == why && (why != "" || s.has[sw] == s.asked[sw]) {
-		return
+	if f := own.lacks(failed); f != nil {
+		return fmt.Sprintf("switch %v does not have all of its entries: %s", sw, f.Reason)
 	}
-	if s.refused[sw] = why; why == "" {
-		delete(s.refused, sw)
-		s.has[sw] = s.asked[sw]
-	}
-	b.assess(s)
+	return ""
 }
 
 // message returns a circuit with its state.

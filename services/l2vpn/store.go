@@ -50,12 +50,9 @@ const trusting = 15 * time.Second
 // status is what is done about a circuit.
 type status struct {
 	circuitCounters
+	confirmations
 	phase   phase
-	looped  bool                 // an end sends back what comes
-	version uint64               // counts its changes
-	asked   map[flow.DPID]uint64 // the version in the set that a switch was last declared
-	has     map[flow.DPID]uint64 // the version that a switch has confirmed
-	refused map[flow.DPID]string // why a switch has not all of its entries
+	looped  bool // an end sends back what comes
 	state   string
 	reason  string
 	since   time.Time
@@ -117,7 +114,7 @@ func (b *store) changed(old, now *circuit) {
 	}
 	s := b.status[now.Name]
 	if s == nil {
-		s = &status{asked: map[flow.DPID]uint64{}, has: map[flow.DPID]uint64{}, refused: map[flow.DPID]string{}, circuitCounters: circuitCounters{seen: map[counter]amount{}}}
+		s = &status{confirmations: newConfirmations(), circuitCounters: circuitCounters{seen: map[counter]amount{}}}
 		b.status[now.Name] = s
 	}
 	s.circuit, s.before, s.phase, s.devices = now, old, now.phaseAt(b.now()), s.devices.keep(now)
@@ -197,8 +194,7 @@ func (b *store) switchChanged(s nib.Step[nib.Switch]) {
 	for name := range b.at[sw] {
 		s := b.status[name]
 		if !same {
-			delete(s.has, sw)
-			delete(s.refused, sw)
+			s.forget(sw)
 		}
 		b.assess(s)
 	}

@@ -210,8 +210,7 @@ func (t *tunnelTable) stay(c, old *circuit, had []*api.Tunnel) {
 
 // moved gives back the tunnels that a circuit had before, once all switches lead frames
 // into the new ones, and reports whether it did.
-func (t *tunnelTable) moved(s *status) bool {
-	c := s.circuit
+func (t *tunnelTable) moved(c *circuit, by *confirmations) bool {
 	if len(t.former[c.Name]) == 0 {
 		return false
 	}
@@ -221,7 +220,7 @@ func (t *tunnelTable) moved(s *status) bool {
 		}
 	}
 	for _, sw := range c.switches() {
-		if s.has[sw] != s.version {
+		if !by.confirmed(sw) {
 			return false
 		}
 	}

@@ -155,7 +155,7 @@ func (s *server) faults(st *status, have map[flow.DPID]*held) (list []*api.Circu
 		case h.err != nil:
 			fault("entries", sw.String(), "what the switch has cannot be read: %v", h.err)
 			continue
-		case st.has[sw] != st.version:
+		case !st.confirmed(sw):
 			fault("entries", sw.String(), "the switch has not confirmed them yet")
 			continue
 		}

@@ -14,8 +14,6 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/policy"
 )
@@ -32,37 +30,6 @@ func Spec() weft.Spec {
 		Config:     defaults(),
 		Run:        run,
 	}, new(store).kind())
-}
-
-func newStore(cfg *Config, numbers object.Bucket, bad func(name string, err error)) *store {
-	b := &store{
-		cfg: cfg, news: make(chan struct{}, 1), ways: make(chan struct{}, 1), damaged: func() bool { return false },
-		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, said: map[flow.Location]bool{},
-		held: map[flow.DPID]time.Time{}, observed: map[flow.DPID]map[flow.EntryKey]bool{},
-	}
-	b.chains, b.tags = policy.New(b.kind()), newTags(&b.mu, cfg, numbers, bad)
-	return b
-}
-
-// kind describes the chains.
-func (b *store) kind() policy.Kind[*api.ServiceChain, *chain] {
-	return policy.Kind[*api.ServiceChain, *chain]{
-		Owner: flow.OwnerChains, What: "chain", Many: "chains", Bucket: "chains", Guard: &b.mu, Raise: "chain.chains",
-		Set: api.SetChain, Delete: api.DeleteChain, List: api.ListChains,
-		Check: readChain, Load: parse, Said: func(c *chain) *api.ServiceChain { return c.said }, Status: b.message,
-		Admit: b.admit, Changed: b.changed, All: b.rules, Hold: b.hold, Observed: b.flowsObserved,
-		Reads: nib.Ports | nib.Roles | nib.Links | nib.Hosts, Network: b.networkChanged,
-		Most: func() int { return b.cfg.Chains }, Deadline: func() time.Duration { return b.cfg.Deadline }, Settle: b.settle,
-	}
-}
-
-// settle finds the ways of chains that have changed, and waits until switches have their
-// entries.
-func (b *store) settle(ctx context.Context) {
-	if err := b.seek(ctx); err != nil {
-		object.Notify(b.ways) // which tries it again
-	}
-	b.chains.Flows().SettleWithin(ctx, b.cfg.Deadline, "chains")
 }
 
 // retry is after how long what could not be stored is tried again.

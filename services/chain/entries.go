@@ -10,7 +10,6 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
-	"github.com/weft-sdn/weft/policy"
 )
 
 func number(n int) string { return strconv.Itoa(n) }
@@ -97,15 +96,19 @@ func (b *builder) untagged(c *chain, d direction) []flow.Match {
 	return list
 }
 
-// rules returns the entries that a switch should have.
-func (b *store) rules(info *api.Switch) policy.Rules {
+// want returns the entries that a switch should have.
+func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
+	req := &api.SetStandingRequest{}
 	if err != nil {
-		return policy.Rules{}
+		return req
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return policy.Rules{Flows: b.entries(sw, info)}
+	for _, e := range b.entries(sw, info) {
+		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
+	}
+	return req
 }
 
 // entries returns the entries that a switch should have. It is called with mu held.

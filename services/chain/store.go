@@ -3,7 +3,6 @@ package chain
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -15,18 +14,20 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
-	"github.com/weft-sdn/weft/policy"
 )
 
 // store is the chains, and what is known of the network.
 type store struct {
-	cfg        *Config
-	chains     *policy.Policy[*api.ServiceChain, *chain]
-	news, ways chan struct{} // notified when ports of functions, or ways, may have changed
+	cfg     *Config
+	declare func(...flow.DPID)     // declares the entries of switches anew
+	overall func() (string, error) // how the switches stand together
+
 	damaged    func() bool   // whether chains may be missing from the store
+	news, ways chan struct{} // notified when ports of functions, or ways, may have changed
 	find       func(context.Context, *api.FindPathRequest) (*api.FindPathResponse, error)
 
-	mu       object.Guard // guards the following, and chains
+	mu       object.Guard // guards the following
+	chains   *object.Store[*chain]
 	net      nib.Snapshot
 	at       map[flow.DPID]map[flow.MAC]bool       // untagged hosts by switch
 	taken    map[flow.Location]bool                // ports of functions
@@ -40,43 +41,27 @@ type store struct {
 	tags     *tags
 }
 
-func newStore(cfg *Config, numbers object.Bucket, bad func(name string, err error)) *store {
+func newStore(cfg *Config, kept, numbers object.Bucket, bad func(what, name string, err error)) *store {
 	b := &store{
-		cfg: cfg, news: make(chan struct{}, 1), ways: make(chan struct{}, 1), damaged: func() bool { return false },
+		cfg: cfg, overall: func() (string, error) { return "in_sync", nil }, declare: func(...flow.DPID) {},
+		news: make(chan struct{}, 1), ways: make(chan struct{}, 1),
 		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, said: map[flow.Location]bool{},
-		held: map[flow.DPID]time.Time{}, observed: map[flow.DPID]map[flow.EntryKey]bool{},
+		held: map[flow.DPID]time.Time{}, observed: map[flow.DPID]map[flow.EntryKey]bool{}, damaged: func() bool { return false },
 	}
-	b.chains, b.tags = policy.New(b.kind()), newTags(&b.mu, cfg, numbers, bad)
+	b.tags = newTags(&b.mu, cfg, numbers, func(name string, err error) { bad("tag", name, err) })
+	b.chains = object.New(&b.mu, kept, object.Kind[*chain]{
+		What: "chain", Many: "chains", Most: func() int { return cfg.Chains }, Raise: "chain.chains",
+		Name:   func(c *chain) string { return c.said.Name },
+		Format: object.Messages(parse, func(c *chain) *api.ServiceChain { return c.said }),
+		Changed: func(_, _ *chain) {
+			clear(b.observed)
+			b.take()
+			object.Notify(b.news)
+			object.Notify(b.ways)
+			b.declare()
+		}, Bad: func(name string, err error) { bad("chain", name, err) },
+	})
 	return b
-}
-
-// kind describes the chains.
-func (b *store) kind() policy.Kind[*api.ServiceChain, *chain] {
-	return policy.Kind[*api.ServiceChain, *chain]{
-		Owner: flow.OwnerChains, What: "chain", Many: "chains", Bucket: "chains", Guard: &b.mu, Raise: "chain.chains",
-		Set: api.SetChain, Delete: api.DeleteChain, List: api.ListChains,
-		Check: readChain, Load: parse, Said: func(c *chain) *api.ServiceChain { return c.said }, Status: b.message,
-		Admit: b.admit, Changed: b.changed, All: b.rules, Hold: b.hold, Observed: b.flowsObserved,
-		Reads: nib.Ports | nib.Roles | nib.Links | nib.Hosts, Network: b.networkChanged,
-		Most: func() int { return b.cfg.Chains }, Deadline: func() time.Duration { return b.cfg.Deadline }, Settle: b.settle,
-	}
-}
-
-// changed follows a change of a chain. It is called with mu held.
-func (b *store) changed(_, _ *chain) {
-	clear(b.observed)
-	b.take()
-	object.Notify(b.news)
-	object.Notify(b.ways)
-}
-
-// settle finds the ways of chains that have changed, and waits until switches have their
-// entries.
-func (b *store) settle(ctx context.Context) {
-	if err := b.seek(ctx); err != nil {
-		object.Notify(b.ways) // which tries it again
-	}
-	b.chains.Flows().SettleWithin(ctx, b.cfg.Deadline, "chains")
 }
 
 // take notes which ports are those of functions. It is called with mu held.
@@ -116,9 +101,19 @@ func (b *store) portsChanged() (list []*api.ChainPortChanged) {
 func parse(m *api.ServiceChain) (*chain, error) {
 	c, err := readChain(m)
 	if err == nil && (m.Number == 0 || m.Number > numberMax) {
-		err = fmt.Errorf("has number %d", m.Number)
+		err = api.Errorf(codes.InvalidArgument, "has number %d", m.Number)
 	}
 	return c, err
+}
+
+// set stores a chain.
+func (b *store) set(ctx context.Context, m *api.ServiceChain) error {
+	c, err := readChain(m)
+	if err != nil {
+		return api.Errorf(codes.InvalidArgument, "%w", err)
+	}
+	_, _, err = b.chains.Change(ctx, c.said.Name, func(old *chain) (*chain, error) { return c, b.admit(c, old) })
+	return err
 }
 
 // admit checks that a chain is compatible with the network and the other chains,
@@ -192,6 +187,26 @@ func (b *store) entrances() (list []*api.Switch) {
 	return list
 }
 
+// list returns the chains, by name.
+func (b *store) list() (list []*api.ServiceChain) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.chains.List() {
+		list = append(list, b.message(c))
+	}
+	return list
+}
+
+// get returns a chain with its state; nil if there is none.
+func (b *store) get(name string) *api.ServiceChain {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.chains.Get(name); c != nil {
+		return b.message(c)
+	}
+	return nil
+}
+
 // dead returns how many copies are.
 func (b *store) dead() (n int) {
 	b.mu.Lock()
@@ -204,10 +219,8 @@ func (b *store) dead() (n int) {
 	return n
 }
 
-// message returns a chain with its state.
+// message returns a chain with its state. It is called with mu held.
 func (b *store) message(c *chain) *api.ServiceChain {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	m := proto.CloneOf(c.said)
 	m.State = "up"
 	for i, f := range c.functions {
@@ -226,10 +239,8 @@ func (b *store) message(c *chain) *api.ServiceChain {
 	if err := api.CheckNeeds("chain "+c.said.Name, c.remedy(), slices.Values(b.entrances()), c.needs()...); m.State == "up" && err != nil {
 		m.State, m.Reason = "degraded", err.Error()
 	}
-	if f := b.chains.Flows(); f != nil && m.State == "up" {
-		if _, err := f.OverallStatus(); err != nil {
-			m.State, m.Reason = "degraded", err.Error()
-		}
+	if _, err := b.overall(); m.State == "up" && err != nil {
+		m.State, m.Reason = "degraded", err.Error()
 	}
 	if m.State == "up" && b.tags.short > 0 {
 		m.State, m.Reason = "degraded", "no VLAN identifier is free for "+number(b.tags.short)+" ports and switches: raise chain.last_tag, or lower chain.first_tag"
@@ -330,9 +341,9 @@ func (b *store) networkChanged(c nib.Change) {
 		object.Notify(b.ways)
 	}
 	if all {
-		b.chains.Recompute()
+		b.declare()
 	} else if len(some) > 0 && b.chains.Len() > 0 {
-		b.chains.Recompute(some...)
+		b.declare(some...)
 	}
 }
 

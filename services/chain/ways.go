@@ -82,7 +82,7 @@ func (b *store) seek(ctx context.Context) error {
 	b.whole = b.whole || whole
 	if found || !maps.EqualFunc(next, b.next, maps.Equal[map[flow.DPID]flow.Port, map[flow.DPID]flow.Port]) || b.tags.changed {
 		b.next, b.tags.changed = next, false
-		b.chains.Recompute()
+		b.declare()
 	}
 	return err
 }

@@ -72,7 +72,7 @@ type builder struct {
 	*store
 	sw    flow.DPID
 	ovs   bool // it can be asked for fragments
-	list  []flow.Entry
+	list  []*api.FlowEntry
 	there map[flow.EntryKey]bool
 }
 
@@ -82,7 +82,7 @@ func (b *builder) add(table uint8, priority int, m flow.Match, e flow.Entry) {
 	e.Table, e.Priority, e.Match = table, uint16(priority), m
 	if !b.there[e.Key()] {
 		b.there[e.Key()] = true
-		b.list = append(b.list, e)
+		b.list = append(b.list, api.NewFlowEntry(b.sw, &e))
 	}
 }
 
@@ -100,21 +100,13 @@ func (b *builder) untagged(c *chain, d direction) []flow.Match {
 func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	req := &api.SetStandingRequest{}
-	if err != nil {
+	if err != nil || unable(info) {
 		return req
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range b.entries(sw, info) {
-		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
-	}
-	return req
-}
-
-// entries returns the entries that a switch should have. It is called with mu held.
-func (b *store) entries(sw flow.DPID, info *api.Switch) []flow.Entry {
-	if unable(info) || b.chains.Len() == 0 {
-		return nil
+	if b.chains.Len() == 0 {
+		return req
 	}
 	w := &builder{store: b, sw: sw, ovs: info.Hardware == api.OpenVSwitch, there: map[flow.EntryKey]bool{}}
 	for _, c := range b.chains.List() {
@@ -125,7 +117,8 @@ func (b *store) entries(sw flow.DPID, info *api.Switch) []flow.Entry {
 	}
 	w.tagged()
 	w.deliver()
-	return w.list
+	req.Flows = w.list
+	return req
 }
 
 // enter has packets from edge ports go into a chain. Where all functions are

@@ -39,8 +39,12 @@ func Spec() weft.Spec {
 	}
 }
 
-// retry is after how long what could not be stored is tried again.
-const retry = time.Second
+// retry is after how long what could not be stored is tried again, and look after how long
+// it is seen whether switches that are held back must wait.
+const (
+	retry = time.Second
+	look  = 100 * time.Millisecond
+)
 
 // reads is what the service reads of the network.
 const reads = nib.Switches | nib.Ports | nib.Roles | nib.Links | nib.Hosts
@@ -64,21 +68,31 @@ func run(ctx context.Context, env *weft.Env) error {
 	env.Metric.Gauge("chains", "Chains.", func() float64 { return float64(len(b.list())) })
 	env.Metric.Gauge("dead_copies", "Copies of functions that are dead.", func() float64 { return float64(b.dead()) })
 	k := weft.NewBaselineFlows(env, flow.OwnerChains, b.want)
-	k.OnHold(b.hold)
+	h := &held{all: map[flow.DPID]waiting{}}
 	b.mu.Lock()
 	b.declare, b.overall = k.Recompute, k.OverallStatus
 	b.mu.Unlock()
 	weft.OnChange(env, reads, func(c nib.Change) {
 		b.networkChanged(c)
-		k.NetworkChanged(c)
+		for sw, e := range c.Connections() {
+			if e.Switch.Connected && !b.ready(sw, time.Now()) {
+				h.keep(sw, e, time.Now())
+				object.Notify(b.ways)
+				continue
+			}
+			h.drop(sw)
+			k.SwitchChanged(e)
+		}
 	})
 	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { object.Notify(b.ways) })
 	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {
 		b.flowsObserved(e)
+		if weft.Damage(env) == "" {
+			b.disown(e)
+		}
 		k.FlowsObserved(e)
 	})
-	b.damaged = func() bool { return weft.Damage(env) != "" }
 	b.find = func(ctx context.Context, q *api.FindPathRequest) (*api.FindPathResponse, error) {
 		return weft.Call(ctx, env, api.FindPath, q)
 	}
@@ -114,7 +128,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { b.chains.Follow(ctx) })
 	work.Go(func() { b.tags.kept.Follow(ctx) })
 	work.Go(func() { announce(ctx, env, b) })
-	work.Go(func() { follow(ctx, env, b) })
+	work.Go(func() { follow(ctx, env, b, h, k) })
 	k.Run(ctx)
 	return nil
 }
@@ -133,8 +147,9 @@ func announce(ctx context.Context, env *weft.Env, b *store) {
 	}
 }
 
-// follow finds the ways between switches anew when they may have changed, until ctx ends.
-func follow(ctx context.Context, env *weft.Env, b *store) {
+// follow finds the ways between switches anew when they may have changed, and lets switches
+// go that need not be held any longer, until ctx ends.
+func follow(ctx context.Context, env *weft.Env, b *store, h *held, k *weft.BaselineFlows) {
 	var again <-chan time.Time
 	for {
 		select {
@@ -147,6 +162,13 @@ func follow(ctx context.Context, env *weft.Env, b *store) {
 		if err := b.seek(ctx); err != nil && ctx.Err() == nil {
 			env.Log.Warn("ways of chains not found; trying again", "in", retry, "error", err)
 			again = time.After(retry)
+		}
+		list, rest := h.release(b.ready, time.Now())
+		for _, e := range list {
+			k.SwitchChanged(e)
+		}
+		if rest && again == nil {
+			again = time.After(look)
 		}
 	}
 }

@@ -22,13 +22,13 @@ type store struct {
 	declare func(...flow.DPID)     // declares the entries of switches anew
 	overall func() (string, error) // how the switches stand together
 
-	damaged    func() bool   // whether chains may be missing from the store
 	news, ways chan struct{} // notified when ports of functions, or ways, may have changed
 	find       func(context.Context, *api.FindPathRequest) (*api.FindPathResponse, error)
 
 	mu       object.Guard // guards the following
 	chains   *object.Store[*chain]
 	net      nib.Snapshot
+	roles    map[flow.DPID]bool                    // whether any role of its ports has been known
 	at       map[flow.DPID]map[flow.MAC]bool       // untagged hosts by switch
 	taken    map[flow.Location]bool                // ports of functions
 	said     map[flow.Location]bool                // those that have been published
@@ -36,7 +36,6 @@ type store struct {
 	whole    bool                                  // all ways have been found once
 	told     time.Time                             // when hosts, roles or links were told of last
 	settled  bool                                  // and all of them had been, once
-	held     map[flow.DPID]time.Time               // until when each connected switch keeps its entries at most; zero: it does not
 	observed map[flow.DPID]map[flow.EntryKey]bool  // what entries switches have told that they have, until a chain changes
 	tags     *tags
 }
@@ -45,8 +44,7 @@ func newStore(cfg *Config, kept, numbers object.Bucket, bad func(what, name stri
 	b := &store{
 		cfg: cfg, overall: func() (string, error) { return "in_sync", nil }, declare: func(...flow.DPID) {},
 		news: make(chan struct{}, 1), ways: make(chan struct{}, 1),
-		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, said: map[flow.Location]bool{},
-		held: map[flow.DPID]time.Time{}, observed: map[flow.DPID]map[flow.EntryKey]bool{}, damaged: func() bool { return false },
+		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, said: map[flow.Location]bool{}, roles: map[flow.DPID]bool{}, observed: map[flow.DPID]map[flow.EntryKey]bool{},
 	}
 	b.tags = newTags(&b.mu, cfg, numbers, func(name string, err error) { bad("tag", name, err) })
 	b.chains = object.New(&b.mu, kept, object.Kind[*chain]{
@@ -292,16 +290,6 @@ func (b *store) networkChanged(c nib.Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.net = c.Is
-	for sw, e := range c.Connections() {
-		switch _, there := b.held[sw]; {
-		case !e.Switch.Connected:
-			delete(b.held, sw)
-		case !there && b.chains.Len() > 0:
-			b.held[sw] = time.Now().Add(holdMost)
-		case !there:
-			b.held[sw] = time.Time{}
-		}
-	}
 	all, reroute := false, len(c.Switches()) > 0
 	var some []flow.DPID // whose entries may change if there are chains
 	functional := b.functional()
@@ -314,7 +302,7 @@ func (b *store) networkChanged(c nib.Change) {
 	}
 	for _, s := range c.Roles() {
 		sw := cmp.Or(s.Is, s.Was).Key.Switch
-		b.told = time.Now()
+		b.roles[sw], b.told = true, time.Now()
 		if isEdge(s.Was) != isEdge(s.Is) {
 			some, reroute = append(some, sw), reroute || b.chains.Len() > 0
 		}
@@ -334,7 +322,6 @@ func (b *store) networkChanged(c nib.Change) {
 				some = slices.Concat(some, moved, functional)
 			}
 			reroute = reroute || first && b.chains.Len() > 0
-			all = all || first && len(b.at) == 1 // until then no switch is given its entries
 		}
 	}
 	if reroute {

@@ -19,7 +19,6 @@ var crowded = map[string]int{
 	"services/flowrules.Rules":            62,
 	"services/flowrules.ledger":           74,
 	"services/forwarding.engine":          94,
-	"services/l2vpn.store":                41,
 	"services/ryu.server":                 65,
 	"services/scp.proxy":                  73,
 	"services/southbound.hub":             46,

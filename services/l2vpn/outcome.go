@@ -233,14 +233,3 @@ func (b *store) having(state string) (n int) {
 	}
 	return n
 }
-
-// changes returns what has become of circuits since the last call.
-func (b *store) changes() (list []*api.CircuitChanged) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, e := range b.fresh {
-		list = append(list, e)
-	}
-	clear(b.fresh)
-	return list
-}

@@ -332,7 +332,10 @@ func (s *server) publish(ctx context.Context, news <-chan struct{}) {
 		for _, e := range ports {
 			weft.Publish(s.env, api.CircuitPortChangedEvent, e)
 		}
-		for _, e := range s.b.changes() {
+		s.b.mu.Lock()
+		circuits := s.b.changes.take()
+		s.b.mu.Unlock()
+		for _, e := range circuits {
 			weft.Publish(s.env, api.CircuitChangedEvent, e)
 		}
 		select {

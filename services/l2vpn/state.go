@@ -42,7 +42,7 @@ func (b *store) assess(s *status) {
 	s.history = append([]*api.CircuitState{{State: state, Reason: reason, Since: b.now().UTC().Format(time.RFC3339Nano)}}, s.history...)
 	s.history = s.history[:min(len(s.history), b.cfg.History)]
 	s.record = ""
-	b.fresh[s.circuit.Name] = &api.CircuitChanged{Circuit: s.message(b.now(), &b.net, &b.tunnels)}
+	b.changes.set(s.message(b.now(), &b.net, &b.tunnels), false)
 	b.news()
 }
 

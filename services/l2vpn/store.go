@@ -31,10 +31,10 @@ type store struct {
 	learnt   map[string]bool // vpls whose entries change
 	alloc    allocator
 	counters counterTable
-	version  uint64                         // counts changes of what records returns, but those that counters counts
-	macs     uint64                         // counts changes of what keptMACs returns
-	trust    time.Time                      // until then, what has not been heard of is as it was before
-	fresh    map[string]*api.CircuitChanged // not published yet
+	version  uint64    // counts changes of what records returns, but those that counters counts
+	macs     uint64    // counts changes of what keptMACs returns
+	trust    time.Time // until then, what has not been heard of is as it was before
+	changes  circuitChanges
 	reserved *reservedPorts
 	timed    map[string]bool // circuits that begin or end
 
@@ -73,7 +73,7 @@ type status struct {
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(flow.DPID, ...string) {}, kick: func() {}, news: func() {}, tight: func() {},
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
-		tunnels: newTunnelTable(), fresh: map[string]*api.CircuitChanged{}, reserved: newReservedPorts(), counters: newCounterTable(), trust: now().Add(trusting),
+		tunnels: newTunnelTable(), changes: circuitChanges{}, reserved: newReservedPorts(), counters: newCounterTable(), trust: now().Add(trusting),
 		net: newNetwork(), tails: map[tail]string{}, learnt: map[string]bool{},
 		timed: map[string]bool{}, broken: map[string]time.Time{}, detours: map[string]bool{}, unsettled: map[string]bool{},
 		alloc: newAllocator(cfg)}
@@ -100,7 +100,7 @@ func (b *store) changed(old, now *circuit) {
 		b.reserved.add(old, -1)
 	}
 	if now == nil {
-		b.fresh[old.Name] = &api.CircuitChanged{Circuit: b.status[old.Name].message(b.now(), &b.net, &b.tunnels), Deleted: true}
+		b.changes.set(b.status[old.Name].message(b.now(), &b.net, &b.tunnels), true)
 		b.counters.drop(&b.status[old.Name].circuitCounters)
 		delete(b.status, old.Name)
 		delete(b.timed, old.Name)

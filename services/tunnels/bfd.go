@@ -69,7 +69,7 @@ func (b *store) portDied(at flow.Location, died bool) {
 	}
 	names := map[string]bool{}
 	maps.Copy(names, b.over[at])
-	for far := range b.links[at] {
+	for far := range b.links.by[at] {
 		maps.Copy(names, b.over[far])
 	}
 	for _, name := range sorted(names) {

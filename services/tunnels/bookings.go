@@ -90,7 +90,7 @@ func (b *store) unbook(s *status) {
 // it has: another has taken their bandwidth, or it has less than before. It is
 // called with mu held.
 func (b *store) crowded(at flow.Location) {
-	most := b.capacity(at)
+	most := b.links.capacity(at)
 	for sum := b.booked.sum(at); most > 0 && sum > most; sum = b.booked.sum(at) {
 		s := b.victim(at, sum-most, 8)
 		s.displaced = fmt.Sprintf("its %d kbit/s on the link from switch %v port %v are taken by tunnels that are more important, or the link has less than before", s.kbps, at.Switch, at.Port)

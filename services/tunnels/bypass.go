@@ -155,17 +155,6 @@ func (b *store) bypassed(t *tunnel, m *api.LabelSwitchedPath, p lsp) {
 	}
 }
 
-// risks returns the risk groups of a link. It is called with mu held.
-func (b *store) risks(c crossing) (list []string) {
-	for far, l := range b.links[c.at] {
-		if far.Switch == c.to && l != nil {
-			list = append(list, l.risks...)
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
 // cross enters a tunnel at the links that are to have a bypass for it, or takes it out.
 // It is called with mu held.
 func (b *store) cross(s *status, enter bool) {

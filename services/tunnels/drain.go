@@ -14,7 +14,7 @@ func (r *repairer) drainLink(ctx context.Context, q *api.DrainLinkRequest) *api.
 	up := map[string]bool{} // of the tunnels on the link
 	b.mu.Lock()
 	for i, at := range ends {
-		if l := b.links[at][ends[1-i]]; l != nil && l.drained == q.Undo {
+		if l := b.links.by[at][ends[1-i]]; l != nil && l.drained == q.Undo {
 			next := *l
 			next.drained = !q.Undo
 			b.learn(at, ends[1-i], &next)

@@ -20,6 +20,76 @@ type link struct {
 	risks    []string
 }
 
+// A linkTable is what is known of links. The store's mu guards it.
+type linkTable struct {
+	by     map[flow.Location]map[flow.Location]*link // by the port that they leave by
+	drains map[flow.Location]bool                    // those that are drained
+}
+
+func newLinkTable() linkTable {
+	return linkTable{by: map[flow.Location]map[flow.Location]*link{}, drains: map[flow.Location]bool{}}
+}
+
+// set takes over a link, and returns what it was; nil if nothing was known of it.
+func (t *linkTable) set(src, dst flow.Location, now *link) (was *link) {
+	if t.by[src] == nil {
+		t.by[src] = map[flow.Location]*link{}
+	}
+	was, t.by[src][dst] = t.by[src][dst], now
+	if delete(t.drains, src); now.up && now.drained {
+		t.drains[src] = true
+	}
+	return was
+}
+
+// linkOf returns the link between two hops of a path; nil if nothing is known of
+// it.
+func (t *linkTable) linkOf(p lsp, i int) *link {
+	return t.by[flow.Location{Switch: p[i].sw, Port: p[i].out}][flow.Location{Switch: p[i+1].sw, Port: p[i+1].in}]
+}
+
+// drained reports whether a link of a path is.
+func (t *linkTable) drained(p lsp) bool {
+	for i := range max(len(p)-1, 0) {
+		if l := t.linkOf(p, i); l != nil && l.drained {
+			return true
+		}
+	}
+	return false
+}
+
+// delay returns what a path takes, microseconds.
+func (t *linkTable) delay(p lsp) (us uint64) {
+	for i := range max(len(p)-1, 0) {
+		if l := t.linkOf(p, i); l != nil {
+			us += l.delay
+		}
+	}
+	return us
+}
+
+// capacity returns what may be booked on the link that leaves by a port; 0 if that
+// is not known, or the link is down.
+func (t *linkTable) capacity(at flow.Location) (kbps uint64) {
+	for _, l := range t.by[at] {
+		if l.up {
+			kbps = max(kbps, l.capacity)
+		}
+	}
+	return kbps
+}
+
+// risks returns the risk groups of a link.
+func (t *linkTable) risks(c crossing) (list []string) {
+	for far, l := range t.by[c.at] {
+		if far.Switch == c.to && l != nil {
+			list = append(list, l.risks...)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
 // linkChanged follows a link. One that is no more stays, as down: a link that is not
 // known counts as up for a while. It is called with mu held.
 func (b *store) linkChanged(s nib.Step[nib.Link]) {
@@ -37,14 +107,7 @@ func (b *store) linkChanged(s nib.Step[nib.Link]) {
 
 // learn takes what is known of a link now. It is called with mu held.
 func (b *store) learn(src, dst flow.Location, now *link) {
-	if b.links[src] == nil {
-		b.links[src] = map[flow.Location]*link{}
-	}
-	was := b.links[src][dst]
-	b.links[src][dst] = now
-	if delete(b.drains, src); now.up && now.drained {
-		b.drains[src] = true
-	}
+	was := b.links.set(src, dst, now)
 	if was != nil && was.up == now.up && was.drained == now.drained && was.capacity == now.capacity && was.metric == now.metric && slices.Equal(was.risks, now.risks) {
 		return
 	}
@@ -62,12 +125,6 @@ func (b *store) learn(src, dst flow.Location, now *link) {
 	b.crowded(src)
 }
 
-// linkOf returns the link between two hops of a path; nil if nothing is known of
-// it.
-func (b *store) linkOf(p lsp, i int) *link {
-	return b.links[flow.Location{Switch: p[i].sw, Port: p[i].out}][flow.Location{Switch: p[i+1].sw, Port: p[i+1].in}]
-}
-
 // whole reports whether all links of a path are up, which they are while its
 // switches may be away. It is called with mu held.
 func (b *store) whole(p lsp) bool {
@@ -78,42 +135,11 @@ func (b *store) whole(p lsp) bool {
 		if b.dead[flow.Location{Switch: p[i].sw, Port: p[i].out}] || b.dead[flow.Location{Switch: p[i+1].sw, Port: p[i+1].in}] {
 			return false
 		}
-		if l := b.linkOf(p, i); l != nil && !l.up || l == nil && !b.now().Before(b.trust) {
+		if l := b.links.linkOf(p, i); l != nil && !l.up || l == nil && !b.now().Before(b.trust) {
 			return false
 		}
 	}
 	return len(p) > 1
-}
-
-// drained reports whether a link of a path is. It is called with mu held.
-func (b *store) drained(p lsp) bool {
-	for i := range max(len(p)-1, 0) {
-		if l := b.linkOf(p, i); l != nil && l.drained {
-			return true
-		}
-	}
-	return false
-}
-
-// delay returns what a path takes, microseconds. It is called with mu held.
-func (b *store) delay(p lsp) (us uint64) {
-	for i := range max(len(p)-1, 0) {
-		if l := b.linkOf(p, i); l != nil {
-			us += l.delay
-		}
-	}
-	return us
-}
-
-// capacity returns what may be booked on the link that leaves by a port; 0 if that
-// is not known, or the link is down. It is called with mu held.
-func (b *store) capacity(at flow.Location) (kbps uint64) {
-	for _, l := range b.links[at] {
-		if l.up {
-			kbps = max(kbps, l.capacity)
-		}
-	}
-	return kbps
 }
 
 // hold returns how long a better path has to be there before a tunnel moves to it;

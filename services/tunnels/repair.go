@@ -173,7 +173,7 @@ func (r *repairer) route(ctx context.Context, list []*tunnel) (changes []change)
 			whole = append(whole, &quest{t: t, found: s.tunnel.paths(s.active)})
 		} else {
 			q.displaced = s.displaced
-			if q.kept == nil && (s.reroute || b.drained(s.tunnel.primary) || b.drained(s.tunnel.standby)) {
+			if q.kept == nil && (s.reroute || b.links.drained(s.tunnel.primary) || b.links.drained(s.tunnel.standby)) {
 				q.own = true
 			}
 			quests = append(quests, q)

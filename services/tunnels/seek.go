@@ -115,14 +115,14 @@ func (r *repairer) demand(q *quest, level int) (*api.PathDemand, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d.ExcludeLinks = slices.Clone(d.ExcludeLinks)
-	for _, ports := range []map[flow.Location]bool{b.drains, b.dead} { // paths may not know yet
+	for _, ports := range []map[flow.Location]bool{b.links.drains, b.dead} { // paths may not know yet
 		for at := range ports {
 			d.ExcludeLinks = append(d.ExcludeLinks, api.NewLocation(at))
 		}
 	}
 	if at := q.t.around; at != nil {
 		d.ExcludeLinks = append(d.ExcludeLinks, api.NewLocation(*at))
-		d.ExcludeRiskGroups = b.risks(crossing{*at, q.t.to})
+		d.ExcludeRiskGroups = b.links.risks(crossing{*at, q.t.to})
 	}
 	if w.DiverseFrom != "" {
 		s := b.status[w.DiverseFrom]
@@ -228,7 +228,7 @@ func (b *store) quest(s *status) *quest {
 
 // usable reports whether a path may stay. It is called with mu held.
 func (b *store) usable(s *status, p lsp) bool {
-	return b.whole(p) && b.suits(s.tunnel, p) && !b.drained(p) && s.displaced == "" && !s.reroute
+	return b.whole(p) && b.suits(s.tunnel, p) && !b.links.drained(p) && s.displaced == "" && !s.reroute
 }
 
 // fit returns why paths that were found cannot be used.

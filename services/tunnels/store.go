@@ -28,11 +28,10 @@ type store struct {
 	tunnels  *object.Store[*tunnel]
 	bypasses *object.Store[*tunnel]
 	status   map[string]*status
-	at       map[flow.DPID]map[string]bool             // the tunnels of a switch
-	links    map[flow.Location]map[flow.Location]*link // by the port that they leave by
-	drains   map[flow.Location]bool                    // the links that are drained
-	sessions map[flow.DPID]map[flow.Port]bool          // whether BFD sessions are up that have been
-	dead     map[flow.Location]bool                    // the ports whose sessions are not
+	at       map[flow.DPID]map[string]bool // the tunnels of a switch
+	links    linkTable
+	sessions map[flow.DPID]map[flow.Port]bool // whether BFD sessions are up that have been
+	dead     map[flow.Location]bool           // the ports whose sessions are not
 	booked   bookings
 	needs    map[string]*status      // the tunnels to be seen to
 	improved time.Time               // when a link has last become better
@@ -101,7 +100,7 @@ func (s *status) installed() []lsp {
 func newStore(cfg *Config, bucket, bypasses object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {}, notify: func() {},
 		news: map[string]bool{}, told: map[string]*api.Tunnel{}, needs: map[string]*status{}, overlays: map[string]*status{}, holds: map[time.Duration]*held{}, group: flow.TunnelGroups,
-		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: map[flow.Location]map[flow.Location]*link{}, booked: bookings{}, drains: map[flow.Location]bool{},
+		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: newLinkTable(), booked: bookings{},
 		crossed: map[crossing]map[string]bool{}, fars: map[flow.Location]map[flow.DPID]bool{}, stale: map[flow.Location]bool{},
 		sessions: map[flow.DPID]map[flow.Port]bool{}, dead: map[flow.Location]bool{},
 		over: map[flow.Location]map[string]bool{}, pairs: map[pair]ports{}, asked: map[pair]bool{}, labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
@@ -321,7 +320,7 @@ func (b *store) message(s *status) *api.Tunnel {
 	b.bypassed(s.tunnel, m.Standby, s.tunnel.standby)
 	m.State, m.Reason, m.Since = s.state, s.reason, s.since.UTC().Format(time.RFC3339)
 	if s.state != "down" {
-		m.DelayUs = b.delay(s.path(s.active))
+		m.DelayUs = b.links.delay(s.path(s.active))
 		m.Active = [...]string{"primary", "standby"}[s.active]
 		for _, h := range s.path(s.active) {
 			m.Path = append(m.Path, h.sw.String())
@@ -342,7 +341,7 @@ func (b *store) judge(s *status) {
 	}
 	b.book(s)
 	b.assess(s, "")
-	if s.state != "up" || b.drained(s.tunnel.primary) || b.drained(s.tunnel.standby) {
+	if s.state != "up" || b.links.drained(s.tunnel.primary) || b.links.drained(s.tunnel.standby) {
 		b.need(s, time.Time{})
 		b.kick()
 	}
@@ -374,7 +373,7 @@ func (s *status) assess(b *store, why string) {
 	default:
 		why = ""
 	}
-	if state == "up" && (b.drained(s.entered.primary) || b.drained(s.entered.standby)) {
+	if state == "up" && (b.links.drained(s.entered.primary) || b.links.drained(s.entered.standby)) {
 		if why = "a link of its path is drained"; s.lack != "" {
 			why += ", and it has no other: " + s.lack
 		}
@@ -409,7 +408,7 @@ func (b *store) converged() {
 		if s.tunnel.around != nil {
 			b.stale[*s.tunnel.around] = true
 		}
-		if b.assess(s, s.lack); s.state != "up" || b.drained(s.tunnel.primary) || b.drained(s.tunnel.standby) {
+		if b.assess(s, s.lack); s.state != "up" || b.links.drained(s.tunnel.primary) || b.links.drained(s.tunnel.standby) {
 			b.need(s, time.Time{})
 			b.kick()
 		}

@@ -173,7 +173,7 @@ func (r *repairer) would(ctx context.Context, m *api.Tunnel) *api.TunnelOutcome 
 	w := &status{tunnel: now, entered: now, since: b.now()}
 	primary, standby := b.arrange(w, q)
 	would, taken, err := b.labelled(now, primary, standby)
-	b.giveBack(taken)
+	b.labels.release(taken)
 	if err != nil {
 		q.why, would = err.Error(), now.with(nil, nil)
 	}

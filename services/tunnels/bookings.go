@@ -49,9 +49,17 @@ func (k bookings) messages(list []*api.LinkBooking) []*api.LinkBooking {
 	return list
 }
 
+// remove takes the bookings of a tunnel away.
+func (k bookings) remove(s *status) {
+	for _, at := range s.books {
+		k.sub(at, s.hold, s.kbps)
+	}
+	s.books = nil
+}
+
 // book brings the bookings of a tunnel up to date. It is called with mu held.
 func (b *store) book(s *status) {
-	b.unbook(s)
+	b.booked.remove(s)
 	kbps := s.tunnel.wanted.ReservedKbps
 	if kbps == 0 || s.displaced != "" {
 		return
@@ -78,14 +86,6 @@ func (b *store) book(s *status) {
 	}
 }
 
-// unbook takes the bookings of a tunnel away. It is called with mu held.
-func (b *store) unbook(s *status) {
-	for _, at := range s.books {
-		b.booked.sub(at, s.hold, s.kbps)
-	}
-	s.books = nil
-}
-
 // crowded has the least important tunnels leave a link on which more is booked than
 // it has: another has taken their bandwidth, or it has less than before. It is
 // called with mu held.
@@ -94,7 +94,7 @@ func (b *store) crowded(at flow.Location) {
 	for sum := b.booked.sum(at); most > 0 && sum > most; sum = b.booked.sum(at) {
 		s := b.victim(at, sum-most, 8)
 		s.displaced = fmt.Sprintf("its %d kbit/s on the link from switch %v port %v are taken by tunnels that are more important, or the link has less than before", s.kbps, at.Switch, at.Port)
-		b.unbook(s)
+		b.booked.remove(s)
 		s.yields = true
 		b.need(s, b.now())
 		b.kick()

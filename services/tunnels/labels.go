@@ -49,3 +49,12 @@ func (l *labels) give(sw flow.DPID, label uint32) {
 		delete(l.used, sw)
 	}
 }
+
+// release gives the labels of a path, or of some of its hops, back.
+func (l *labels) release(p lsp) {
+	for _, h := range p {
+		if h.label != 0 {
+			l.give(h.sw, h.label)
+		}
+	}
+}

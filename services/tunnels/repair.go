@@ -276,7 +276,7 @@ func (b *store) labelled(t *tunnel, paths ...lsp) (now *tunnel, taken []lspHop, 
 			}
 			l, ok := b.labels.take(p[i].sw, b.cfg.FirstLabel, b.cfg.LastLabel)
 			if !ok {
-				b.giveBack(taken)
+				b.labels.release(taken)
 				return nil, nil, fmt.Errorf("%w at switch %v: all of %d to %d are in use; raise tunnels.last_label", errNoLabel, p[i].sw, b.cfg.FirstLabel, b.cfg.LastLabel)
 			}
 			p[i].label = l
@@ -285,13 +285,6 @@ func (b *store) labelled(t *tunnel, paths ...lsp) (now *tunnel, taken []lspHop, 
 		paths[k] = p
 	}
 	return t.with(paths[0], paths[1]), taken, nil
-}
-
-// giveBack gives labels back that were taken and not used. It is called with mu held.
-func (b *store) giveBack(taken []lspHop) {
-	for _, h := range taken {
-		b.labels.give(h.sw, h.label)
-	}
 }
 
 // keep stores a tunnel with its paths; lose says that it has lost its bandwidth for
@@ -321,7 +314,7 @@ func (r *repairer) keep(ctx context.Context, t *tunnel, lose bool, paths ...lsp)
 	})
 	if err != nil {
 		b.mu.Lock()
-		b.giveBack(taken)
+		b.labels.release(taken)
 		b.mu.Unlock()
 		if errors.Is(err, gone) {
 			return nil, nil
@@ -398,7 +391,7 @@ func (r *repairer) retire(changes []change) {
 		b.index(s, false)
 		var touched []flow.DPID
 		for _, p := range s.retired {
-			b.release(p)
+			b.labels.release(p)
 			touched = append(touched, switchesOf(p)...)
 		}
 		s.retired = nil

@@ -133,13 +133,13 @@ func (b *store) changed(old, now *tunnel) {
 	var touched []flow.DPID
 	switch {
 	case now == nil:
-		b.unbook(s)
+		b.booked.remove(s)
 		delete(b.status, name)
 		delete(b.needs, name)
 		delete(b.groups, old.group)
 		b.group = min(b.group, old.group)
 		for _, p := range s.installed() {
-			b.release(p)
+			b.labels.release(p)
 			touched = append(touched, switchesOf(p)...)
 		}
 		b.declare(append(touched, old.from)...)
@@ -205,15 +205,6 @@ func note[K, V comparable](m map[K]map[V]bool, key K, v V, enter bool) {
 		m[key] = map[V]bool{v: true}
 	default:
 		m[key][v] = true
-	}
-}
-
-// release gives the labels of a path back. It is called with mu held.
-func (b *store) release(p lsp) {
-	for _, h := range p {
-		if h.label != 0 {
-			b.labels.give(h.sw, h.label)
-		}
 	}
 }
 

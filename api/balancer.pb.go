@@ -1787,7 +1787,7 @@ const file_balancer_proto_rawDesc = "" +
 	"\x05total\x18\x02 \x01(\rR\x05total\x12\x1e\n" +
 	"\n" +
 	"incomplete\x18\x03 \x03(\tR\n" +
-	"incomplete2\x91\x1f\n" +
+	"incomplete2\x81 \n" +
 	"\bBalancer\x12\x84\x05\n" +
 	"\x06SetVip\x12\x16.weft.v1.SetVipRequest\x1a\f.weft.v1.Vip\"\xd3\x04\xea\xe0\x18.\b\x02\x10\x01\"\fbalancer add*\x1aPOST /v1/balancer/vips vip\x82\xe1\x18\x9c\x04\n" +
 	"2Make a virtual IP, or replace the one of that name\x12lMake a virtual IP, or replace the one of that name as a whole; connections of\n" +
@@ -1813,10 +1813,11 @@ const file_balancer_proto_rawDesc = "" +
 	"weft balancer drain web 10.0.0.1:8080 --undo\"\x12VIP ADDRESS[:PORT]J#virtual IP {name} would be {effect}\x12\x88\x02\n" +
 	"\x0fListConnections\x12\x1f.weft.v1.ListConnectionsRequest\x1a .weft.v1.ListConnectionsResponse\"\xb1\x01\xea\xe0\x186\b\x01\"\x14balancer connections*\x1cGET /v1/balancer/connections\x82\xe1\x18s\n" +
 	"&Show the connections and their members\x1aBweft balancer connections\n" +
-	"weft balancer connections web --limit 20\"\x05[VIP]\x12\x8b\x03\n" +
-	"\tListPairs\x12\x19.weft.v1.ListPairsRequest\x1a\x1a.weft.v1.ListPairsResponse\"\xc6\x02\xea\xe0\x18*\b\x01\"\x0ebalancer pairs*\x16GET /v1/balancer/pairs\x82\xe1\x18\x93\x02\n" +
-	"DShow pairs of client and member, and what their entries have counted\x12\x8b\x01Show the pairs of client and member of virtual IPs with --per pair. PACKETS and\n" +
-	"BYTES are those of both directions, read from the switches.\x1a6weft balancer pairs\n" +
+	"weft balancer connections web --limit 20\"\x05[VIP]\x12\xfb\x03\n" +
+	"\tListPairs\x12\x19.weft.v1.ListPairsRequest\x1a\x1a.weft.v1.ListPairsResponse\"\xb6\x03\xea\xe0\x18*\b\x01\"\x0ebalancer pairs*\x16GET /v1/balancer/pairs\x82\xe1\x18\x83\x03\n" +
+	"DShow pairs of client and member, and what their entries have counted\x12\xfb\x01Show which clients have which members of virtual IPs. PACKETS and BYTES are those of\n" +
+	"both directions, read from the switches. Connections with entries of their own, without\n" +
+	"--per pair or of a member that is drained, are added up, as long as they last.\x1a6weft balancer pairs\n" +
 	"weft balancer pairs udm --limit 20\"\x05[VIP]\x128\n" +
 	"\vSetOwnedVip\x12\x1b.weft.v1.SetOwnedVipRequest\x1a\f.weft.v1.Vip\x12L\n" +
 	"\x0eDeleteOwnedVip\x12\x1e.weft.v1.DeleteOwnedVipRequest\x1a\x1a.weft.v1.DeleteVipResponse\x1a\x88\x05\xf2\xe0\x18\x83\x05\b\x01\x1a\xda\x03\n" +

@@ -52,8 +52,8 @@ type BalancerClient interface {
 	DrainMember(ctx context.Context, in *DrainMemberRequest, opts ...grpc.CallOption) (*Vip, error)
 	// The connections, at most as many as asked for.
 	ListConnections(ctx context.Context, in *ListConnectionsRequest, opts ...grpc.CallOption) (*ListConnectionsResponse, error)
-	// The pairs of client and member of VIPs with per: pair, at most as many as asked for,
-	// with what their entries have counted on the switches.
+	// The pairs of client and member of VIPs, at most as many as asked for, with what their
+	// entries have counted on the switches; connections with entries of their own are added up.
 	ListPairs(ctx context.Context, in *ListPairsRequest, opts ...grpc.CallOption) (*ListPairsResponse, error)
 	// Makes or replaces a VIP in the name of a service. Only services call it.
 	SetOwnedVip(ctx context.Context, in *SetOwnedVipRequest, opts ...grpc.CallOption) (*Vip, error)
@@ -190,8 +190,8 @@ type BalancerServer interface {
 	DrainMember(context.Context, *DrainMemberRequest) (*Vip, error)
 	// The connections, at most as many as asked for.
 	ListConnections(context.Context, *ListConnectionsRequest) (*ListConnectionsResponse, error)
-	// The pairs of client and member of VIPs with per: pair, at most as many as asked for,
-	// with what their entries have counted on the switches.
+	// The pairs of client and member of VIPs, at most as many as asked for, with what their
+	// entries have counted on the switches; connections with entries of their own are added up.
 	ListPairs(context.Context, *ListPairsRequest) (*ListPairsResponse, error)
 	// Makes or replaces a VIP in the name of a service. Only services call it.
 	SetOwnedVip(context.Context, *SetOwnedVipRequest) (*Vip, error)

@@ -25,8 +25,8 @@ var (
 	DrainMember = Method[DrainMemberRequest, Vip]{"balancer.DrainMember"}
 	// The connections, at most as many as asked for.
 	ListConnections = Method[ListConnectionsRequest, ListConnectionsResponse]{"balancer.ListConnections"}
-	// The pairs of client and member of VIPs with per: pair, at most as many as asked for,
-	// with what their entries have counted on the switches.
+	// The pairs of client and member of VIPs, at most as many as asked for, with what their
+	// entries have counted on the switches; connections with entries of their own are added up.
 	ListPairs = Method[ListPairsRequest, ListPairsResponse]{"balancer.ListPairs"}
 	// Makes or replaces a VIP in the name of a service. Only services call it.
 	SetOwnedVip = Method[SetOwnedVipRequest, Vip]{"balancer.SetOwnedVip"}

@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -186,10 +187,12 @@ func (b *balancer) ListPairs(ctx context.Context, req *api.ListPairsRequest, rea
 	list, switches := b.pairs(req.GetVip())
 	resp.Total = uint32(len(list))
 	list = list[:min(limit, len(list))]
-	sums := map[uint32]*api.BalancedPair{}
+	sums := map[flow.Cookie]*api.BalancedPair{}
 	for _, p := range list {
 		resp.Pairs = append(resp.Pairs, p.pair)
-		sums[p.id] = p.pair
+		for _, c := range p.cookies {
+			sums[c] = p.pair
+		}
 	}
 	if len(list) == 0 {
 		return resp, nil
@@ -207,11 +210,7 @@ func (b *balancer) ListPairs(ctx context.Context, req *api.ListPairsRequest, rea
 			}
 			for _, f := range flows {
 				n, err := strconv.ParseUint(f.Cookie, 16, 64)
-				cookie := flow.Cookie(n)
-				if err != nil || cookie.Generation() != uint8(paired) {
-					continue
-				}
-				if p := sums[cookie.ID()]; p != nil {
+				if p := sums[flow.Cookie(n)]; p != nil && err == nil {
 					p.Packets += f.Packets
 					p.Bytes += f.Bytes
 				}
@@ -223,15 +222,17 @@ func (b *balancer) ListPairs(ctx context.Context, req *api.ListPairsRequest, rea
 	return resp, nil
 }
 
-// shownPair is a pair with the number of its entries.
+// shownPair is what a client has with a member by way of a VIP: a pair, connections with
+// entries of their own, or both; with the cookies of the entries.
 type shownPair struct {
-	pair *api.BalancedPair
-	id   uint32
+	pair    *api.BalancedPair
+	cookies []flow.Cookie
 }
 
 // pairs returns the pairs of a VIP, or of all, by VIP and client, and the switches
-// of their entries.
-func (b *balancer) pairs(vip string) (list []shownPair, switches []flow.DPID) {
+// of their entries. The connections of a client with a member, of a split pair or of a
+// VIP that balances each, count as its pair.
+func (b *balancer) pairs(vip string) (list []*shownPair, switches []flow.DPID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	at := map[flow.DPID]bool{}
@@ -240,23 +241,28 @@ func (b *balancer) pairs(vip string) (list []shownPair, switches []flow.DPID) {
 			continue
 		}
 		for _, m := range v.pool {
+			of := map[[2]netip.AddrPort]*shownPair{}
 			for c := range m.conns {
-				if c.kind != paired || !c.there && !c.back {
+				if c.kind != paired && c.kind != tracked || !c.there && !c.back {
 					continue
 				}
 				at[c.ingress.Switch], at[c.egress] = true, true
-				list = append(list, shownPair{&api.BalancedPair{
-					Vip: v.name, Client: c.key.client.Addr().String(), Member: c.to.Addr().String(), MemberPort: uint32(c.to.Port()),
-					Since: time.Unix(0, c.since).UTC().Format(time.RFC3339), At: api.NewLocation(c.ingress),
-				}, c.id})
+				k, since := [2]netip.AddrPort{c.key.pair().client, c.to}, time.Unix(0, c.since).UTC().Format(time.RFC3339)
+				x := of[k]
+				if x == nil {
+					x = &shownPair{pair: &api.BalancedPair{
+						Vip: v.name, Client: c.key.client.Addr().String(), Member: c.to.Addr().String(), MemberPort: uint32(c.to.Port()),
+						Since: since, At: api.NewLocation(c.ingress),
+					}}
+					of[k], list = x, append(list, x)
+				}
+				x.pair.Since = min(x.pair.Since, since)
+				x.cookies = append(x.cookies, c.cookie(0))
 			}
 		}
 	}
-	slices.SortFunc(list, func(x, y shownPair) int {
-		if by := strings.Compare(x.pair.Vip, y.pair.Vip); by != 0 {
-			return by
-		}
-		return strings.Compare(x.pair.Client, y.pair.Client)
+	slices.SortFunc(list, func(x, y *shownPair) int {
+		return cmp.Or(strings.Compare(x.pair.Vip, y.pair.Vip), strings.Compare(x.pair.Client, y.pair.Client), strings.Compare(x.pair.Member, y.pair.Member))
 	})
 	delete(at, 0)
 	for sw := range at {

@@ -304,6 +304,26 @@ func TestListPairs(t *testing.T) {
 	if r, err = g.b.ListPairs(context.Background(), &api.ListPairsRequest{Limit: 1}, read); err != nil || r.Total != 2 || len(r.Pairs) != 1 {
 		t.Errorf("%v, %v", r, err)
 	}
+	// Of a member that is drained, a connection that goes on counts still, and a new one with
+	// the other member.
+	first := r.Pairs[0].Member
+	if _, err := g.b.DrainMember(context.Background(), &api.DrainMemberRequest{Vip: "web", Address: first, Port: 8080}); err != nil {
+		t.Fatal(err)
+	}
+	g.open(1, 4001)
+	entries = g.entries()
+	r, err = g.b.ListPairs(context.Background(), &api.ListPairsRequest{Vip: "web"}, read)
+	members := map[string]bool{}
+	for _, p := range r.GetPairs() {
+		if p.Client == "10.0.0.1" && p.Packets > 0 {
+			members[p.Member] = true
+		}
+	}
+	if err != nil || len(members) != 2 {
+		t.Errorf("a client of a drained member and of another: %v, %v", r, err)
+	}
+	g.b.DrainMember(context.Background(), &api.DrainMemberRequest{Vip: "web", Address: first, Port: 8080, Undo: true})
+	entries = g.entries()
 	gone := func(_ context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
 		if sw == 2 {
 			return nil, fmt.Errorf("away")

@@ -66,18 +66,14 @@ func packetsOf(list []*api.BalancedPair) map[pairOf]uint64 {
 }
 
 // ratesOf returns the packets a second of end points, of the pairs that were read twice.
-// Where a pair has fewer than before, its entries were new meanwhile.
+// Where a pair has fewer than before, its entries were new meanwhile, or connections of it
+// have ended: then nothing is known of it.
 func ratesOf(was, is map[pairOf]uint64, in time.Duration) map[netip.AddrPort]float64 {
 	rates := map[netip.AddrPort]float64{}
 	for of, n := range is {
-		before, twice := was[of]
-		switch {
-		case !twice:
-			continue
-		case n >= before:
-			n -= before
+		if before, twice := was[of]; twice && n >= before {
+			rates[of.member] += float64(n-before) / max(in.Seconds(), 0.001)
 		}
-		rates[of.member] += float64(n) / max(in.Seconds(), 0.001)
 	}
 	return rates
 }

@@ -183,8 +183,8 @@ func TestPairRates(t *testing.T) {
 	}
 	was := packetsOf([]*api.BalancedPair{pair("a", "10.0.0.5", 100), pair("b", "10.0.0.5", 2000), pair("c", "10.0.0.6", 900), pair("a", "nobody", 1)})
 	is := packetsOf([]*api.BalancedPair{pair("a", "10.0.0.5", 1100), pair("c", "10.0.0.6", 50), pair("d", "10.0.0.6", 1_000_000)})
-	rates := ratesOf(was, is, 5*time.Second)
-	if len(rates) != 2 || rates[netip.MustParseAddrPort("10.0.0.5:80")] != 200 || rates[netip.MustParseAddrPort("10.0.0.6:80")] != 10 {
+	rates := ratesOf(was, is, 5*time.Second) // of c, connections have ended
+	if len(rates) != 1 || rates[netip.MustParseAddrPort("10.0.0.5:80")] != 200 {
 		t.Errorf("%v", rates)
 	}
 }

@@ -136,12 +136,12 @@ func (g *doorGates) due(vlan uint16) *flow.Decision {
 
 // keepDoors renews the gates until ctx ends, and removes the entries of pairs that are no
 // longer allowed. What is not taken is sent again with the next.
-func (p *proxy) keepDoors(ctx context.Context, vlan uint16, apply func(context.Context, *flow.Decision) error) {
+func (w *ways) keepDoors(ctx context.Context, p *proxy, vlan uint16, apply func(context.Context, *flow.Decision) error) {
 	var last *index
 	for backoff.Sleep(ctx, gateRenew) == nil {
-		d, x := p.ways.gates.due(vlan), p.index.Load()
+		d, x := w.gates.due(vlan), p.index.Load()
 		if x != last {
-			p.withdraw(x, d)
+			p.direct.withdraw(x, p.cfg.Load().Strict, p.trusted, d)
 		}
 		if d.Empty() || apply(ctx, d) == nil {
 			last = x
@@ -151,23 +151,22 @@ func (p *proxy) keepDoors(ctx context.Context, vlan uint16, apply func(context.C
 
 // withdraw appends the removal of the entries of direct pairs that are not allowed: the
 // next packet of each comes to the controller, which resets its connection.
-func (p *proxy) withdraw(x *index, d *flow.Decision) {
-	strict := p.cfg.Load().Strict
+func (d *direct) withdraw(x *index, strict bool, trusted func(netip.Addr) bool, out *flow.Decision) {
 	var list []directPair
-	p.direct.all(func(k directKey, pair *directPair) {
+	d.all(func(k directKey, pair *directPair) {
 		producers := x.doors[k.producer]
-		if pair.sent == 0 || len(producers) == 0 || permitted(x.nfs[k.consumer], producers, strict) || p.trusted(k.consumer) {
+		if pair.sent == 0 || len(producers) == 0 || permitted(x.nfs[k.consumer], producers, strict) || trusted(k.consumer) {
 			return
 		}
 		for _, nf := range x.nfs[k.consumer] {
-			if p.direct.partners.get(partnerKey{k.producer.Addr(), nf.profile.NFType}) != nil { // it calls back
+			if d.partners.get(partnerKey{k.producer.Addr(), nf.profile.NFType}) != nil { // it calls back
 				return
 			}
 		}
 		list = append(list, *pair)
 	})
 	for _, pair := range list {
-		mod := d.AddFlow(pair.at)
+		mod := out.AddFlow(pair.at)
 		mod.Command, mod.CookieMask = flow.Delete, ^flow.Cookie(0)
 		mod.Entry.Table, mod.Entry.Cookie = flow.TableTranslate, flow.NewCookie(flow.OwnerSCP, 1, pair.id)
 	}

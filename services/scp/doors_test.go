@@ -137,12 +137,12 @@ func TestLed(t *testing.T) {
 	if _, d := led(1, 5, packet.TCPAck); len(d.Flows) != 2 {
 		t.Errorf("still without entries: %v", d.Flows)
 	}
-	d := &flow.Decision{}
-	if g.proxy.withdraw(g.proxy.index.Load(), d); !d.Empty() {
+	p, d := g.proxy, &flow.Decision{}
+	if p.direct.withdraw(p.index.Load(), false, p.trusted, d); !d.Empty() {
 		t.Errorf("all pairs are allowed: %v", d.Flows)
 	}
 	g.register(5, sbi.UDM, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.SMF} })
-	g.proxy.withdraw(g.proxy.index.Load(), d)
+	p.direct.withdraw(p.index.Load(), false, p.trusted, d)
 	if len(d.Flows) != 1 || d.Flows[0].Command != flow.Delete || d.Flows[0].Entry.Cookie.Generation() != 1 || d.Flows[0].CookieMask != ^flow.Cookie(0) {
 		t.Errorf("AMF is no longer allowed: %v", d.Flows)
 	}

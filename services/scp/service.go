@@ -101,7 +101,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { declare(last, p.wire, k) })
 	work.Go(func() { p.ways.keep(last, p, k.Recompute) })
 	work.Go(func() {
-		p.keepDoors(last, object.VLAN(uint32(cfg.VLAN)), func(ctx context.Context, d *flow.Decision) error {
+		p.ways.keepDoors(last, p, object.VLAN(uint32(cfg.VLAN)), func(ctx context.Context, d *flow.Decision) error {
 			ctx, cancel := context.WithTimeout(ctx, sendTime)
 			defer cancel()
 			_, err := weft.Call(ctx, env, api.Apply, d)

@@ -23,7 +23,8 @@ type LoadReport struct {
 	Instance string        // whom it is of: an instance,
 	Service  string        // or a service instance of it
 	Part     bool          // it is of some slices or networks only
-	Other    bool          // it is of a set, a callback, an SCP or a SEPP
+	Set      string        // or a set of instances or of services
+	Other    bool          // it is of a callback, an SCP, a SEPP, or all services of a name
 }
 
 // mostReports is how many reports of a header are read.
@@ -85,14 +86,16 @@ func parseReport(text string, overload bool) (r LoadReport, ok bool) {
 			r.Service = value
 		case "s-nssai", "dnn":
 			r.Part = true
-		case "nf-set", "nf-service-set", "callback-uri", "scp-fqdn", "sepp-fqdn", "service-name":
+		case "nf-set", "nf-service-set":
+			r.Set = value
+		case "callback-uri", "scp-fqdn", "sepp-fqdn", "service-name":
 			r.Other = true
 		}
 		if err != nil {
 			return r, false
 		}
 	}
-	whole := seen["timestamp"] && r.Percent >= 0 && (r.Instance != "" || r.Service != "" || r.Other)
+	whole := seen["timestamp"] && r.Percent >= 0 && (r.Instance != "" || r.Service != "" || r.Set != "" || r.Other)
 	return r, whole && (!overload || r.Validity > 0)
 }
 

@@ -23,7 +23,7 @@ func TestParseLoad(t *testing.T) {
 			want: []LoadReport{{Overload: true, Percent: 100, At: at, Validity: 75 * time.Second, Service: "serv1", Instance: someID}}},
 		"several, and both": {lci: stamp + "Load-Metric: 25%; NF-Instance: " + someID + ", " + stamp + "Load-Metric: 5%; NF-Set: set1.udmset.5gc",
 			oci:  stamp + "Period-of-Validity: 1s; Overload-Reduction-Metric: 0%; NF-Instance: " + someID,
-			want: []LoadReport{{Percent: 25, At: at, Instance: someID}, {Percent: 5, At: at, Other: true}, {Overload: true, At: at, Validity: time.Second, Instance: someID}}},
+			want: []LoadReport{{Percent: 25, At: at, Instance: someID}, {Percent: 5, At: at, Set: "set1.udmset.5gc"}, {Overload: true, At: at, Validity: time.Second, Instance: someID}}},
 		"of a slice": {lci: stamp + `Load-Metric: 25%; NF-Instance: ` + someID + `; S-NSSAI: {"sst": 1}; DNN: internet; New-Thing: x`, want: []LoadReport{{Percent: 25, At: at, Instance: someID, Part: true}}},
 		"nothing":    {},
 		"no scope":   {lci: stamp + "Load-Metric: 25%", malformed: 1},

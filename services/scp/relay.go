@@ -238,7 +238,7 @@ func (r *relay) answered(resp *http.Response) error {
 	if e.used.id == "" {
 		return nil
 	}
-	r.front.proxy.strain.heed(&r.front.proxy.count, e.used, resp.Header, r.front.now())
+	r.front.proxy.strain.heed(&r.front.proxy.count, r.front.proxy.index.Load(), e.used, resp.Header, r.front.now())
 	if e.of != "" {
 		r.chooser.bind(e.who, e.of, e.used.id, resp.Header[sbi.BindingHeader] != nil, r.front.now())
 	}

@@ -235,8 +235,9 @@ func (s *strain) take(k saidKey, where flow.Location, r sbi.LoadReport, now int6
 	return true
 }
 
-// heed takes what a producer says of its load in an answer: of itself only.
-func (s *strain) heed(count *counts, from candidate, h http.Header, now int64) {
+// heed takes what a producer says of its load in an answer: of itself, and of the overload
+// of a set that it is in, for itself only. The other members say so themselves.
+func (s *strain) heed(count *counts, x *index, from candidate, h http.Header, now int64) {
 	if h[sbi.LoadHeader] == nil && h[sbi.OverloadHeader] == nil {
 		return
 	}
@@ -245,6 +246,9 @@ func (s *strain) heed(count *counts, from candidate, h http.Header, now int64) {
 	count.loadsMalformed.Add(float64(malformed))
 	for _, r := range list {
 		own := cmp.Or(r.Instance, from.id) == from.id && (r.Service == "" || r.Service == from.service)
+		if r.Set != "" {
+			own = own && r.Overload && slices.ContainsFunc(x.sets[r.Set], func(nf *producer) bool { return nf.id() == from.id })
+		}
 		if own && !r.Part && !r.Other && s.take(saidKey{from.id, r.Service}, where, r, now) {
 			count.loads.Add(1)
 		} else {

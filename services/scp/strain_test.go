@@ -189,6 +189,37 @@ func TestPairRates(t *testing.T) {
 	}
 }
 
+// TestStrainOfSets: that a set is overloaded counts for the member that says so, and for
+// nobody who is not in it; the load of a set is nobody's.
+func TestStrainOfSets(t *testing.T) {
+	g := newRig(t)
+	g.register(5, sbi.UDM, func(p *sbi.NFProfile) { p.NFSetIDList = []string{"set1.udmset.5gc.mnc070.mcc999"} })
+	g.register(6, sbi.UDM)
+	s, now, at := g.proxy.strain, g.now.Load(), time.Now().UTC().Format(http.TimeFormat)
+	says := func(of int, header, value string) relief {
+		from := candidate{id: id(of), at: sbi.EndPoint{Addr: netip.MustParseAddrPort("10.0.0.5:7777")}}
+		s.heed(&g.proxy.count, g.proxy.index.Load(), from, http.Header{header: {value}}, now)
+		return s.of(id(of), "", from.at.Addr, now)
+	}
+	const scope = "; NF-Set: set1.udmset.5gc.mnc070.mcc999"
+	overload := fmt.Sprintf(`Timestamp: "%s"; Period-of-Validity: 60s; Overload-Reduction-Metric: 40%%`, at)
+	if r := says(6, sbi.OverloadHeader, overload+scope); r.reduction != 0 {
+		t.Errorf("of a set that it is not in: %+v", r)
+	}
+	if r := says(5, sbi.LoadHeader, fmt.Sprintf(`Timestamp: "%s"; Load-Metric: 90%%`, at)+scope); r.load != -1 {
+		t.Errorf("the load of its set: %+v", r)
+	}
+	if r := says(5, sbi.OverloadHeader, overload+scope+`; S-NSSAI: {"sst": 1}`); r.reduction != 0 {
+		t.Errorf("of a slice of its set: %+v", r)
+	}
+	if r := says(5, sbi.OverloadHeader, overload+scope); r.reduction != 40 || !r.asked {
+		t.Errorf("of its set: %+v", r)
+	}
+	if r := s.of(id(6), "", netip.AddrPort{}, now); r.reduction != 0 {
+		t.Errorf("another: %+v", r)
+	}
+}
+
 // TestStrainDrawsOnce: where all candidates ask for less by one share, that share of the
 // requests finds all of them spared, and no other request finds one.
 func TestStrainDrawsOnce(t *testing.T) {

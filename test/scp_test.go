@@ -19,6 +19,7 @@ import (
 	"github.com/weft-sdn/weft/lab/keeper"
 
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/lab/traffic"
 )
 
 // core is a simulated 5G core on real switches, with the front of scp in its host
@@ -221,6 +222,14 @@ func (g *core) authorised() {
 	if status, body, _ := g.curl("smf1", "http://10.0.5.1:8888"+path); status != 0 {
 		t.Errorf("SMF at the BSF's own address: %d %s", status, body)
 	}
+	eventually(t, "SMF is refused there, too, when the two have a route", func() bool {
+		r, err := g.Lab.Ping(context.Background(), "smf1", "pcf1", traffic.PingOptions{Count: 1})
+		if err != nil || r.Lost() != 0 {
+			return false
+		}
+		status, _, _ := g.curl("smf1", "http://10.0.5.1:8888"+path)
+		return status == 0
+	})
 	if status, _, _ := g.curl("amf1", "http://10.0.5.1:8888"+path); status == 0 {
 		t.Error("AMF at the BSF's own address is refused")
 	}

@@ -29,13 +29,6 @@ const bypassPorts = flow.Port(flow.LiveGroup - flow.BypassGroups)
 // bypassUser is who keeps bypasses.
 const bypassUser = "tunnels"
 
-// A crossing is one direction of a link: the port by which frames leave, and the
-// switch to which they come.
-type crossing struct {
-	at flow.Location
-	to flow.DPID
-}
-
 // bypassName returns the name of the bypass of a link, which no tunnel can have.
 func bypassName(at flow.Location) string { return fmt.Sprintf("%v/%d", at.Switch, uint32(at.Port)) }
 
@@ -134,7 +127,7 @@ func bucket(p lsp) flow.Bucket {
 // or the port leads to several switches. It is called with mu held.
 func (b *store) bypass(at flow.Location) lsp {
 	s := b.status[bypassName(at)]
-	if s == nil || len(s.entered.primary) == 0 || s.entered.primary[0].out == at.Port || len(b.fars[at]) != 1 || !b.fars[at][s.entered.to] {
+	if s == nil || len(s.entered.primary) == 0 || s.entered.primary[0].out == at.Port || len(b.crossed.fars[at]) != 1 || !b.crossed.fars[at][s.entered.to] {
 		return nil
 	}
 	return s.entered.primary
@@ -155,39 +148,6 @@ func (b *store) bypassed(t *tunnel, m *api.LabelSwitchedPath, p lsp) {
 	}
 }
 
-// cross enters a tunnel at the links that are to have a bypass for it, or takes it out.
-// It is called with mu held.
-func (b *store) cross(s *status, enter bool) {
-	for _, p := range s.installed() {
-		for i := range p {
-			if !s.tunnel.bypassable(p, i) {
-				continue
-			}
-			c := crossing{flow.Location{Switch: p[i].sw, Port: p[i].out}, p[i+1].sw}
-			before := len(b.crossed[c])
-			note(b.crossed, c, s.tunnel.name, enter)
-			if now := len(b.crossed[c]); (before == 0) != (now == 0) {
-				note(b.fars, c.at, c.to, now > 0)
-				b.stale[c.at] = true
-			}
-		}
-	}
-}
-
-// around returns the bypass that a link should have, given the one that it has; nil
-// for none. It is called with mu held.
-func (b *store) around(at flow.Location, old *tunnel) *tunnel {
-	if len(b.fars[at]) != 1 {
-		return nil
-	}
-	for to := range b.fars[at] {
-		if old == nil || old.to != to {
-			return newBypass(crossing{at, to})
-		}
-	}
-	return old
-}
-
 // kept returns the store that has a tunnel.
 func (b *store) kept(t *tunnel) *object.Store[*tunnel] {
 	if t.around != nil {
@@ -202,22 +162,22 @@ func (r *repairer) surround(ctx context.Context) {
 	b := r.b
 	b.mu.Lock()
 	var list []flow.Location
-	for at := range b.stale {
+	for at := range b.crossed.stale {
 		var old *tunnel
 		if s := b.status[bypassName(at)]; s != nil {
 			old = s.tunnel
 		}
-		if b.around(at, old) != old {
+		if b.crossed.around(at, old) != old {
 			list = append(list, at)
 		}
 	}
-	clear(b.stale)
+	clear(b.crossed.stale)
 	b.mu.Unlock()
 	slices.SortFunc(list, func(x, y flow.Location) int {
 		return cmp.Or(cmp.Compare(x.Switch, y.Switch), cmp.Compare(x.Port, y.Port))
 	})
 	for _, at := range list {
-		if _, _, err := b.bypasses.Change(ctx, bypassName(at), func(old *tunnel) (*tunnel, error) { return b.around(at, old), nil }); err != nil {
+		if _, _, err := b.bypasses.Change(ctx, bypassName(at), func(old *tunnel) (*tunnel, error) { return b.crossed.around(at, old), nil }); err != nil {
 			r.log.Warn("bypass of a link not stored; it is tried again", "switch", at.Switch, "port", uint32(at.Port), "error", err)
 		}
 	}

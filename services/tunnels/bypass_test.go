@@ -319,9 +319,9 @@ func TestNoBypass(t *testing.T) {
 		t.Fatalf("%v", m)
 	}
 	other := crossing{near, 9}
-	note(g.b.crossed, other, "x", true)
-	note(g.b.fars, near, other.to, true)
-	if g.b.bypass(near) != nil || g.b.around(near, nil) != nil {
+	note(g.b.crossed.tunnels, other, "x", true)
+	note(g.b.crossed.fars, near, other.to, true)
+	if g.b.bypass(near) != nil || g.b.crossed.around(near, nil) != nil {
 		t.Error("the port leads to two switches, and has a bypass")
 	}
 	for port, want := range map[flow.Port]bool{0: false, 1: true, flow.TunnelPorts: false, flow.TunnelPortsLast: false, flow.PortLocal: false, flow.PortMax: false, 65279: true} {

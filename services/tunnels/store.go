@@ -37,11 +37,9 @@ type store struct {
 	improved time.Time               // when a link has last become better
 	holds    map[time.Duration]*held // the tunnels that move to better paths, by hold time
 	net      nib.Snapshot
-	over     map[flow.Location]map[string]bool    // the tunnels that leave by a port
-	crossed  map[crossing]map[string]bool         // the tunnels whose frames go around a link if it fails
-	fars     map[flow.Location]map[flow.DPID]bool // the switches to which these lead
-	stale    map[flow.Location]bool               // the links whose bypass may have to be another
-	overlays map[string]*status                   // the tunnels that want or have a path over a tunnel port
+	over     map[flow.Location]map[string]bool // the tunnels that leave by a port
+	crossed  crossings
+	overlays map[string]*status // the tunnels that want or have a path over a tunnel port
 	labels   *labels
 	groups   map[uint32]bool
 	group    uint32                 // all below are in use
@@ -56,52 +54,11 @@ type store struct {
 // links of its tunnels are there: discovery tells of them one by one.
 const trusting = 15 * time.Second
 
-// The paths of a tunnel.
-const (
-	onPrimary = iota
-	onStandby
-)
-
-// status is what is done about a tunnel.
-type status struct {
-	tunnel  *tunnel // as it is stored
-	entered *tunnel // as its head has it: the one before, until the switches after the head have confirmed
-	active  int     // on which path of entered
-	retired []lsp   // no longer wanted, still installed
-	state   string
-	reason  string
-	since   time.Time
-	again   time.Time // when to seek a path again
-
-	books     []flow.Location // the links on which it books, at its bandwidth and holding priority
-	kbps      uint64
-	hold      uint32
-	displaced string // why it has lost its bandwidth
-	lack      string // why it has not got what it lacks
-	yields    bool   // what its head still has books nothing: others have the bandwidth
-	reroute   bool   // other paths are wanted
-	pieces    map[flow.DPID]*piece
-}
-
-// path returns the primary or the standby path that the head has.
-func (s *status) path(which int) lsp { return [...]lsp{s.entered.primary, s.entered.standby}[which] }
-
-// installed returns the paths that switches have entries of.
-func (s *status) installed() []lsp {
-	list := s.tunnel.paths(onPrimary)
-	for _, p := range append(s.entered.paths(onPrimary), s.retired...) {
-		if !slices.ContainsFunc(list, func(o lsp) bool { return slices.Equal(o, p) }) {
-			list = append(list, p)
-		}
-	}
-	return list
-}
-
 func newStore(cfg *Config, bucket, bypasses object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {}, notify: func() {},
 		news: map[string]bool{}, told: map[string]*api.Tunnel{}, needs: map[string]*status{}, overlays: map[string]*status{}, holds: map[time.Duration]*held{}, group: flow.TunnelGroups,
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: newLinkTable(), booked: bookings{},
-		crossed: map[crossing]map[string]bool{}, fars: map[flow.Location]map[flow.DPID]bool{}, stale: map[flow.Location]bool{},
+		crossed:  newCrossings(),
 		sessions: map[flow.DPID]map[flow.Port]bool{}, dead: map[flow.Location]bool{},
 		over: map[flow.Location]map[string]bool{}, pairs: map[pair]ports{}, asked: map[pair]bool{}, labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
 	b.tunnels = object.New(&b.mu, bucket, object.Kind[*tunnel]{
@@ -191,21 +148,7 @@ func (b *store) index(s *status, enter bool) {
 	if delete(b.overlays, s.tunnel.name); over && enter {
 		b.overlays[s.tunnel.name] = s
 	}
-	b.cross(s, enter)
-}
-
-// note enters a value under a key, or takes it out.
-func note[K, V comparable](m map[K]map[V]bool, key K, v V, enter bool) {
-	switch {
-	case !enter:
-		if delete(m[key], v); len(m[key]) == 0 {
-			delete(m, key)
-		}
-	case m[key] == nil:
-		m[key] = map[V]bool{v: true}
-	default:
-		m[key][v] = true
-	}
+	b.crossed.enter(s, enter)
 }
 
 func switchesOf(p lsp) (list []flow.DPID) {
@@ -385,19 +328,17 @@ func share(p, q lsp) (at flow.Location, shared bool) {
 	return at, false
 }
 
-func sorted[K cmp.Ordered](m map[K]bool) []K { return slices.Sorted(maps.Keys(m)) }
-
 // converged has all tunnels that lack a path seen to: paths computes on another
 // topology now.
 func (b *store) converged() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for at := range b.fars {
-		b.stale[at] = true
+	for at := range b.crossed.fars {
+		b.crossed.stale[at] = true
 	}
 	for _, s := range b.status {
 		if s.tunnel.around != nil {
-			b.stale[*s.tunnel.around] = true
+			b.crossed.stale[*s.tunnel.around] = true
 		}
 		if b.assess(s, s.lack); s.state != "up" || b.links.drained(s.tunnel.primary) || b.links.drained(s.tunnel.standby) {
 			b.need(s, time.Time{})

@@ -8,6 +8,12 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
+// The paths of a tunnel.
+const (
+	onPrimary = iota
+	onStandby
+)
+
 // A tunnel is a tunnel as it is stored. Nobody writes to one that is in the
 // store.
 type tunnel struct {

@@ -258,7 +258,7 @@ func TestNextOfDown(t *testing.T) {
 	g.cut(1, 2, true)
 	g.repair(t.Context())
 	g.b.mu.Lock()
-	g.b.improved = g.clock
+	g.b.improved.last = g.clock
 	g.b.mu.Unlock()
 	g.clock = g.clock.Add(time.Hour)
 	g.repair(t.Context())

@@ -61,7 +61,7 @@ func dead(sessions map[flow.Port]bool, port flow.Port) bool {
 func (b *store) portDied(at flow.Location, died bool) {
 	if b.dead[at] = died; !died {
 		delete(b.dead, at)
-		b.improved = b.now()
+		b.improved.last = b.now()
 		for _, s := range b.needs {
 			s.again = time.Time{}
 		}

@@ -11,42 +11,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// held is the tunnels that move to a better path when it has been there for the same
-// time.
-type held struct {
-	all    map[string]*status
-	later  map[string]*status // not looked at with the others, since they lacked something
-	looked time.Time          // up to which better link all have been
-}
-
-// hold enters a tunnel among those with its hold time. It is called with mu held.
-func (b *store) hold(s *status) {
-	hold, ok := s.tunnel.hold()
-	if !ok || s.tunnel.overlay() {
-		return
-	}
-	h := b.holds[hold]
-	if h == nil {
-		h = &held{all: map[string]*status{}, later: map[string]*status{}}
-		if !b.now().Before(b.improved.Add(hold)) {
-			h.looked = b.improved // its path is sought with the link as it is
-		}
-		b.holds[hold] = h
-	}
-	h.all[s.tunnel.name] = s
-}
-
-// unhold takes a tunnel out of those with its hold time. It is called with mu held.
-func (b *store) unhold(s *status) {
-	hold, _ := s.tunnel.hold()
-	if h := b.holds[hold]; h != nil {
-		delete(h.later, s.tunnel.name)
-		if delete(h.all, s.tunnel.name); len(h.all) == 0 {
-			delete(b.holds, hold)
-		}
-	}
-}
-
 // improvable reports whether a tunnel may move to a better path. One that lacks
 // something is seen to for that. It is called with mu held.
 func (b *store) improvable(s *status) bool {
@@ -60,13 +24,13 @@ func (r *repairer) next() time.Duration {
 	defer b.mu.Unlock()
 	wait := b.cfg.Retry
 	now := b.now()
-	for hold, h := range b.holds {
-		due := h.looked.Before(b.improved)
+	for hold, h := range b.improved.holds {
+		due := h.looked.Before(b.improved.last)
 		for _, s := range h.later {
 			due = due || b.improvable(s)
 		}
 		if due {
-			wait = min(wait, max(b.improved.Add(hold).Sub(now), 10*time.Millisecond))
+			wait = min(wait, max(b.improved.last.Add(hold).Sub(now), 10*time.Millisecond))
 		}
 	}
 	return wait
@@ -79,13 +43,13 @@ func (r *repairer) improve(ctx context.Context) (changes []change) {
 	var quests []*quest
 	b.mu.Lock()
 	now := b.now()
-	for hold, h := range b.holds {
-		if now.Before(b.improved.Add(hold)) {
+	for hold, h := range b.improved.holds {
+		if now.Before(b.improved.last.Add(hold)) {
 			continue
 		}
 		list := h.later
-		if h.looked.Before(b.improved) {
-			list, h.looked = h.all, b.improved
+		if h.looked.Before(b.improved.last) {
+			list, h.looked = h.all, b.improved.last
 		}
 		for name, s := range list {
 			if b.improvable(s) {

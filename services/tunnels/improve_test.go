@@ -45,8 +45,8 @@ func TestImproveLater(t *testing.T) {
 	}
 	g.b.mu.Lock()
 	defer g.b.mu.Unlock()
-	for _, h := range g.b.holds {
-		if len(h.later) != 0 || h.looked != g.b.improved {
+	for _, h := range g.b.improved.holds {
+		if len(h.later) != 0 || h.looked != g.b.improved.last {
 			t.Errorf("not looked at: %v", h.later)
 		}
 	}

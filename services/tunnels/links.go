@@ -112,7 +112,7 @@ func (b *store) learn(src, dst flow.Location, now *link) {
 		return
 	}
 	if now.up && (was == nil || !was.up || was.drained && !now.drained || was.metric != now.metric || was.capacity < now.capacity) {
-		b.improved = b.now()
+		b.improved.last = b.now()
 	}
 	if s := b.status[bypassName(src)]; s != nil && was != nil && !slices.Equal(was.risks, now.risks) {
 		s.reroute = true
@@ -140,17 +140,4 @@ func (b *store) whole(p lsp) bool {
 		}
 	}
 	return len(p) > 1
-}
-
-// hold returns how long a better path has to be there before a tunnel moves to it;
-// false if it never does.
-func (t *tunnel) hold() (time.Duration, bool) {
-	switch s := t.wanted.RevertAfterS; {
-	case s < 0:
-		return 0, false
-	case s == 0:
-		return time.Minute, true
-	default:
-		return time.Duration(s) * time.Second, true
-	}
 }

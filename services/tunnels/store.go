@@ -33,9 +33,8 @@ type store struct {
 	sessions map[flow.DPID]map[flow.Port]bool // whether BFD sessions are up that have been
 	dead     map[flow.Location]bool           // the ports whose sessions are not
 	booked   bookings
-	needs    map[string]*status      // the tunnels to be seen to
-	improved time.Time               // when a link has last become better
-	holds    map[time.Duration]*held // the tunnels that move to better paths, by hold time
+	needs    map[string]*status // the tunnels to be seen to
+	improved improvements
 	net      nib.Snapshot
 	over     map[flow.Location]map[string]bool // the tunnels that leave by a port
 	crossed  crossings
@@ -56,7 +55,7 @@ const trusting = 15 * time.Second
 
 func newStore(cfg *Config, bucket, bypasses object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {}, notify: func() {},
-		news: map[string]bool{}, told: map[string]*api.Tunnel{}, needs: map[string]*status{}, overlays: map[string]*status{}, holds: map[time.Duration]*held{}, group: flow.TunnelGroups,
+		news: map[string]bool{}, told: map[string]*api.Tunnel{}, needs: map[string]*status{}, overlays: map[string]*status{}, improved: improvements{holds: map[time.Duration]*held{}}, group: flow.TunnelGroups,
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: newLinkTable(), booked: bookings{},
 		crossed:  newCrossings(),
 		sessions: map[flow.DPID]map[flow.Port]bool{}, dead: map[flow.Location]bool{},
@@ -84,7 +83,7 @@ func (b *store) changed(old, now *tunnel) {
 	if s != nil {
 		b.index(s, false)
 		if now == nil || now.wanted.RevertAfterS != old.wanted.RevertAfterS || now.overlay() != old.overlay() {
-			b.unhold(s)
+			b.improved.unhold(s)
 		}
 	}
 	var touched []flow.DPID
@@ -114,7 +113,7 @@ func (b *store) changed(old, now *tunnel) {
 		s.reroute = s.reroute || !sameDemand(old, now)
 		s.tunnel = now
 	}
-	b.hold(s)
+	b.improved.hold(s, b.now())
 	b.groups[now.group] = true
 	for _, p := range now.paths(onPrimary) {
 		for _, h := range p {

@@ -17,41 +17,8 @@ import (
 // come in at one of the tail. All tunnels between two switches with the same transport
 // share the two ports. Its path is those two switches; there are no entries between them.
 
-// mpls is the transport of tunnels that are no overlays.
-const mpls = "mpls"
-
 // user is whose tunnel ports they are.
 const user = "tunnels"
-
-// overlaid reports whether a transport is that of an overlay.
-func overlaid(transport string) bool { return transport != mpls }
-
-// overlay reports whether a tunnel is wanted as an overlay.
-func (t *tunnel) overlay() bool { return overlaid(t.wanted.Transport) }
-
-// overlay reports whether a path leads over tunnel ports.
-func (p lsp) overlay() bool { return len(p) == 2 && flow.IsTunnelPort(p[0].out) }
-
-// A pair identifies the two tunnel ports of two switches.
-type pair struct {
-	kind string
-	a, b flow.DPID // the smaller first
-}
-
-func newPair(kind string, x, y flow.DPID) pair { return pair{kind, min(x, y), max(x, y)} }
-
-// ports is what is known of a pair.
-type ports struct {
-	a, b   flow.Port
-	state  string
-	reason string
-}
-
-// The states of tunnel ports, as nodes tells them.
-const (
-	portUp      = "up"
-	portWaiting = "waiting"
-)
 
 // checkOverlay returns what is wrong with what is wanted of an overlay: no way can be
 // chosen for it.
@@ -72,50 +39,12 @@ func checkOverlay(m *api.Tunnel) error {
 	return nil
 }
 
-// pathOver returns the path of an overlay over a pair.
-func (k pair) pathOver(t *tunnel, at ports) lsp {
-	if t.from != k.a {
-		at.a, at.b = at.b, at.a
-	}
-	return lsp{{sw: t.from, out: at.a}, {sw: t.to, in: at.b}}
-}
-
-// pairOf returns the pair that a path leads over; false if none is known to have its
-// ports. It is called with mu held.
-func (b *store) pairOf(p lsp) (pair, bool) {
-	for _, kind := range []string{"vxlan", "gre"} {
-		k := newPair(kind, p[0].sw, p[1].sw)
-		if at, is := b.pairs[k]; is && k.has(at, p) {
-			return k, true
-		}
-	}
-	return pair{}, false
-}
-
-// has reports whether a path leads over a pair with these ports.
-func (k pair) has(at ports, p lsp) bool {
-	if p[0].sw == k.a {
-		return p[0].out == at.a && p[1].in == at.b
-	}
-	return p[0].out == at.b && p[1].in == at.a
-}
-
-// suits reports whether a path is one of the transport that is wanted. It is called
-// with mu held.
-func (b *store) suits(t *tunnel, p lsp) bool {
-	if !p.overlay() || !t.overlay() {
-		return p.overlay() == t.overlay()
-	}
-	k, known := b.pairOf(p)
-	return !known || k.kind == t.wanted.Transport
-}
-
 // carries reports whether the ports of an overlay's path are up. Those of a switch that
 // is away count as up unless they are known to be down: nodes cannot tell. It is
 // called with mu held.
 func (b *store) carries(p lsp) bool {
-	k, known := b.pairOf(p)
-	switch at := b.pairs[k]; {
+	k, known := b.pairs.pairOf(p)
+	switch at := b.pairs.ports[k]; {
 	case !known:
 		return b.now().Before(b.trust)
 	case at.state == portWaiting:
@@ -125,33 +54,13 @@ func (b *store) carries(p lsp) bool {
 	}
 }
 
-// wantedPairs returns the pairs that tunnels want, or still have. It is called with mu
-// held.
-func (b *store) wantedPairs() map[pair]bool {
-	want := map[pair]bool{}
-	for _, s := range b.overlays {
-		if s.tunnel.overlay() {
-			want[newPair(s.tunnel.wanted.Transport, s.tunnel.from, s.tunnel.to)] = true
-		}
-		for _, p := range s.installed() {
-			if !p.overlay() {
-				continue
-			}
-			if k, known := b.pairOf(p); known {
-				want[k] = true
-			}
-		}
-	}
-	return want
-}
-
 // askPorts has nodes make the tunnel ports that are wanted, and remove others, if it has
 // not been asked for just those.
 func (r *repairer) askPorts(ctx context.Context) error {
 	b := r.b
 	b.mu.Lock()
-	want := b.wantedPairs()
-	same := maps.Equal(want, b.asked)
+	want := b.pairs.wanted()
+	same := maps.Equal(want, b.pairs.asked)
 	b.mu.Unlock()
 	if same {
 		return nil
@@ -169,8 +78,8 @@ func (r *repairer) askPorts(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.asked = want
-	maps.DeleteFunc(b.pairs, func(k pair, _ ports) bool { return !want[k] })
+	b.pairs.asked = want
+	maps.DeleteFunc(b.pairs.ports, func(k pair, _ ports) bool { return !want[k] })
 	for _, m := range resp.Ports {
 		b.learnPorts(m)
 	}
@@ -184,10 +93,10 @@ func (b *store) learnPorts(m *api.TunnelPort) {
 		x, y = y, x
 	}
 	k, now := newPair(m.GetKind(), x.Switch, y.Switch), ports{x.Port, y.Port, m.State, m.Reason}
-	if was, known := b.pairs[k]; known && was == now {
+	if was, known := b.pairs.ports[k]; known && was == now {
 		return
 	}
-	b.pairs[k] = now
+	b.pairs.ports[k] = now
 	b.judgePair(k)
 }
 
@@ -197,14 +106,14 @@ func (b *store) tunnelPortChanged(s nib.Step[nib.TunnelPort]) {
 	port := cmp.Or(s.Is, s.Was).Key
 	k := newPair(port.Kind, port.A.Switch, port.B.Switch)
 	if s.Is == nil {
-		delete(b.pairs, k)
-		delete(b.asked, k)
+		delete(b.pairs.ports, k)
+		delete(b.pairs.asked, k)
 		b.judgePair(k)
 		return
 	}
-	b.asked[k] = true
+	b.pairs.asked[k] = true
 	b.learnPorts(s.Is.Is)
-	if !b.wantedPairs()[k] {
+	if !b.pairs.wanted()[k] {
 		b.kick()
 	}
 }
@@ -243,7 +152,7 @@ func (r *repairer) overlays(ctx context.Context, quests []*quest) (others []*que
 	defer b.mu.Unlock()
 	for _, q := range own {
 		k := newPair(q.t.wanted.Transport, q.t.from, q.t.to)
-		at, known := b.pairs[k]
+		at, known := b.pairs.ports[k]
 		p := k.pathOver(q.t, at)
 		switch q.found, q.why = nil, ""; {
 		case err != nil:
@@ -264,7 +173,7 @@ func (r *repairer) overlays(ctx context.Context, quests []*quest) (others []*que
 // called with mu held.
 func (b *store) foresee(q *quest) {
 	k := newPair(q.t.wanted.Transport, q.t.from, q.t.to)
-	if at, known := b.pairs[k]; known {
+	if at, known := b.pairs.ports[k]; known {
 		if q.found = []lsp{k.pathOver(q.t, at)}; at.state != portUp {
 			q.found, q.why = nil, "its tunnel port is not up: "+at.reason
 		}
@@ -289,11 +198,11 @@ func (s *status) broken(b *store) string {
 	if !p.overlay() {
 		return "a link of its path is down"
 	}
-	k, known := b.pairOf(p)
+	k, known := b.pairs.pairOf(p)
 	if !known {
 		return "its tunnel port is gone"
 	}
-	return "its tunnel port is not up: " + b.pairs[k].reason
+	return "its tunnel port is not up: " + b.pairs.ports[k].reason
 }
 
 // tidy gives back the tunnel ports that no tunnel wants any more.

@@ -228,7 +228,7 @@ func (b *store) quest(s *status) *quest {
 
 // usable reports whether a path may stay. It is called with mu held.
 func (b *store) usable(s *status, p lsp) bool {
-	return b.whole(p) && b.suits(s.tunnel, p) && !b.links.drained(p) && s.displaced == "" && !s.reroute
+	return b.whole(p) && b.pairs.suits(s.tunnel, p) && !b.links.drained(p) && s.displaced == "" && !s.reroute
 }
 
 // fit returns why paths that were found cannot be used.

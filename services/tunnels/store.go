@@ -38,15 +38,13 @@ type store struct {
 	net      nib.Snapshot
 	over     map[flow.Location]map[string]bool // the tunnels that leave by a port
 	crossed  crossings
-	overlays map[string]*status // the tunnels that want or have a path over a tunnel port
 	labels   *labels
 	groups   map[uint32]bool
 	group    uint32                 // all below are in use
 	news     map[string]bool        // the tunnels that may differ from what was published
 	told     map[string]*api.Tunnel // as last published
-	pairs    map[pair]ports         // the tunnel ports that are known
-	asked    map[pair]bool          // that nodes has, as far as is known
-	trust    time.Time              // until then, links that have not been heard of count as up
+	pairs    pairTable
+	trust    time.Time // until then, links that have not been heard of count as up
 }
 
 // trusting is how long after its start the service takes for granted that the
@@ -55,11 +53,11 @@ const trusting = 15 * time.Second
 
 func newStore(cfg *Config, bucket, bypasses object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {}, notify: func() {},
-		news: map[string]bool{}, told: map[string]*api.Tunnel{}, needs: map[string]*status{}, overlays: map[string]*status{}, improved: improvements{holds: map[time.Duration]*held{}}, group: flow.TunnelGroups,
+		news: map[string]bool{}, told: map[string]*api.Tunnel{}, needs: map[string]*status{}, improved: improvements{holds: map[time.Duration]*held{}}, group: flow.TunnelGroups,
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: newLinkTable(), booked: bookings{},
 		crossed:  newCrossings(),
 		sessions: map[flow.DPID]map[flow.Port]bool{}, dead: map[flow.Location]bool{},
-		over: map[flow.Location]map[string]bool{}, pairs: map[pair]ports{}, asked: map[pair]bool{}, labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
+		over: map[flow.Location]map[string]bool{}, pairs: newPairTable(), labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
 	b.tunnels = object.New(&b.mu, bucket, object.Kind[*tunnel]{
 		What: "tunnel", Many: "tunnels", Most: func() int { return cfg.Tunnels }, Raise: "tunnels.tunnels",
 		Name:    func(t *tunnel) string { return t.name },
@@ -144,8 +142,8 @@ func (b *store) index(s *status, enter bool) {
 			note(b.over, at, s.tunnel.name, enter)
 		}
 	}
-	if delete(b.overlays, s.tunnel.name); over && enter {
-		b.overlays[s.tunnel.name] = s
+	if delete(b.pairs.overlays, s.tunnel.name); over && enter {
+		b.pairs.overlays[s.tunnel.name] = s
 	}
 	b.crossed.enter(s, enter)
 }
@@ -293,7 +291,7 @@ func (s *status) assess(b *store, why string) {
 	switch {
 	case !primary && !standby:
 		state, why = "down", cmp.Or(why, s.broken(b))
-	case !b.suits(s.tunnel, s.path(s.active)):
+	case !b.pairs.suits(s.tunnel, s.path(s.active)):
 		state, why = "degraded", fmt.Sprintf("it goes the way that it had before transport %s was wanted: %s", s.tunnel.wanted.Transport, cmp.Or(why, "the new way is being made"))
 	case s.tunnel.protect && !(primary && standby):
 		state, why = "degraded", cmp.Or(why, "a link of one of its paths is down")

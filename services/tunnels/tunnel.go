@@ -109,3 +109,15 @@ func (t *tunnel) with(primary, standby lsp) *tunnel {
 func (t *tunnel) equal(o *tunnel) bool {
 	return t != nil && o != nil && proto.Equal(t.message(), o.message())
 }
+
+// mpls is the transport of tunnels that are no overlays.
+const mpls = "mpls"
+
+// overlaid reports whether a transport is that of an overlay.
+func overlaid(transport string) bool { return transport != mpls }
+
+// overlay reports whether a tunnel is wanted as an overlay.
+func (t *tunnel) overlay() bool { return overlaid(t.wanted.Transport) }
+
+// overlay reports whether a path leads over tunnel ports.
+func (p lsp) overlay() bool { return len(p) == 2 && flow.IsTunnelPort(p[0].out) }

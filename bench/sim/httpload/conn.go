@@ -318,8 +318,11 @@ func (c *conn) expire(before time.Time) {
 	for _, r := range late {
 		c.failed(r, "timeout")
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		_ = c.broken(err)
+	case len(late) > 0:
+		c.kick() // others may be sent in their place
 	}
 }
 

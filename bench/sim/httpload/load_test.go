@@ -162,6 +162,9 @@ func TestFailures(t *testing.T) {
 		if r := load(hangs, nil); r.Done != 0 || r.Failures["timeout"] != r.Due {
 			t.Errorf("HTTP/1.1 %v, no answer: %+v", http1, r)
 		}
+		if r := load(hangs, func(c *Config) { c.Warmup = c.Timeout }); r.Done != 0 || r.Failures["timeout"] == 0 {
+			t.Errorf("HTTP/1.1 %v, no answer for long: nothing is sent in place of what was given up: %+v", http1, r)
+		}
 		if r := load(hangs, func(c *Config) { c.Arrivals, c.Connections, c.Warmup = &Arrivals{Rate: 1000}, 1, 0 }); r.Done != 0 || r.Due != 200 || r.Failures["unsent"] == 0 || r.Failures["timeout"] == 0 {
 			t.Errorf("HTTP/1.1 %v, no answer, open: %+v", http1, r)
 		}

@@ -89,8 +89,10 @@ func (a *allocator) ofMembers(c *circuit, do func(n *numbers, sw flow.DPID, numb
 		for _, l := range c.labelsOf(m) {
 			do(a.labels, sw, *l)
 		}
-		for _, meter := range c.metersOf(i) {
-			do(a.meters, sw, meter)
+		for _, meter := range []uint32{m.Meter, m.StormMeter} {
+			if meter != 0 {
+				do(a.meters, sw, meter)
+			}
 		}
 	}
 }

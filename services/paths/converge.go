@@ -41,7 +41,8 @@ type convergence struct {
 	part    *part // nil: it computes the paths of the whole network
 	publish func(*api.PathsConverged)
 	wake    chan struct{}
-	heard   chan struct{} // closed when the network has been received
+	heard   chan struct{}   // closed when the network has been received
+	over    <-chan struct{} // closed when the service ends
 
 	mu             sync.Mutex // guards writing graph, and all below
 	graph          *Graph
@@ -98,6 +99,8 @@ func (c *convergence) ready(ctx context.Context) error {
 	select {
 	case <-c.heard:
 		return nil
+	case <-c.over: // its successor answers
+		return api.Errorf(codes.Unavailable, "paths ends before it knows the network")
 	case <-ctx.Done():
 		return api.Errorf(codes.Unavailable, "paths has just started and does not know the network yet: %w", ctx.Err())
 	}

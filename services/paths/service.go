@@ -30,6 +30,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	// Versions grow over restarts, too: no instance makes a thousand topologies a second.
 	first := uint64(weft.Now(env).UnixMilli())
 	c := newConvergence(first, func(e *api.PathsConverged) { weft.Publish(env, api.PathsConvergedEvent, e) })
+	c.over = ctx.Done()
 	var err error
 	if c.part, err = newPart(env.Config.(*Config), first); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package paths
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -108,4 +109,21 @@ func TestNetworkWithoutLinks(t *testing.T) {
 			t.Errorf("%v", e)
 		}
 	})
+}
+
+// TestEndsBeforeItKnows: who asks a service that ends before it has received the network is
+// told so, and may ask its successor, instead of waiting for as long as he likes.
+func TestEndsBeforeItKnows(t *testing.T) {
+	over := make(chan struct{})
+	c := newConvergence(1, func(*api.PathsConverged) {})
+	c.over = over
+	answered := make(chan error)
+	go func() {
+		_, err := c.findPath(context.Background(), &api.FindPathRequest{Src: "1", Dst: "2"})
+		answered <- err
+	}()
+	close(over)
+	if err := <-answered; api.KindOf(err) != codes.Unavailable {
+		t.Error(err)
+	}
 }

@@ -33,6 +33,7 @@ type BaselineFlows struct {
 	want    func(*api.Switch) *api.SetStandingRequest // nil if objectFlows returns the set
 	slots   chan struct{}                             // limits the switches served at once
 	onReply func(flow.DPID, []string, []*api.WantedFlow)
+	hold    func(*api.Switch) time.Duration
 
 	objectNames func(*api.Switch) []string
 	objectFlows func(*api.Switch, string) *api.SetStandingRequest
@@ -81,7 +82,7 @@ const (
 // several switches at once, and not for hybrid nodes if the owner has no entries
 // there. BaselineFlows fills in Dpid and Owner.
 func NewBaselineFlows(env *Env, owner flow.Owner, want func(*api.Switch) *api.SetStandingRequest) *BaselineFlows {
-	k := &BaselineFlows{env: env, owner: owner, want: want, onReply: func(flow.DPID, []string, []*api.WantedFlow) {}, slots: make(chan struct{}, parallelSwitches),
+	k := &BaselineFlows{env: env, owner: owner, want: want, onReply: func(flow.DPID, []string, []*api.WantedFlow) {}, hold: func(*api.Switch) time.Duration { return 0 }, slots: make(chan struct{}, parallelSwitches),
 		switches: map[flow.DPID]*switchFlows{}, settled: map[flow.DPID]bool{}, progress: make(chan struct{}), seed: maphash.MakeSeed()}
 	k.revisions.Store(rand.Uint64() >> 1) // no two runs have the same
 	return k
@@ -94,6 +95,12 @@ func NewBaselineFlows(env *Env, owner flow.Owner, want func(*api.Switch) *api.Se
 func (k *BaselineFlows) OnReply(f func(sw flow.DPID, objects []string, failed []*api.WantedFlow)) {
 	k.onReply = f
 }
+
+// OnHold registers f, which returns how much longer a switch keeps what it has of an
+// earlier run, because the set may lack some of it; 0 if the set may replace it. Until
+// then nothing is sent to the switch, and Settle does not wait for it. f is called again
+// when that time is over, and after each Recompute. OnHold must be called before Run.
+func (k *BaselineFlows) OnHold(f func(*api.Switch) time.Duration) { k.hold = f }
 
 // SwitchChanged handles the event: it sends the set to a switch that has
 // connected, and forgets one that has gone.
@@ -246,8 +253,8 @@ func (k *BaselineFlows) Run(ctx context.Context) {
 	k.running.Wait()
 }
 
-// runSwitch sends the set of one switch until the switch has confirmed it and
-// nothing has changed since.
+// runSwitch sends the set of one switch, once nothing holds it, until the switch has
+// confirmed it and nothing has changed since.
 func (k *BaselineFlows) runSwitch(ctx context.Context, s *switchFlows) {
 	var retry api.Retry
 	for {
@@ -259,25 +266,31 @@ func (k *BaselineFlows) runSwitch(ctx context.Context, s *switchFlows) {
 		asked, info, dirty, whole := s.requested, s.info, s.dirty, s.sendAll
 		s.dirty, s.sendAll = nil, false
 		k.mu.Unlock()
-		err := k.sendFlows(ctx, s, info, dirty, whole)
+		held, err := k.hold(info), error(nil)
+		if held <= 0 {
+			err = k.sendFlows(ctx, s, info, dirty, whole)
+		}
 		k.mu.Lock()
 		if ctx.Err() != nil {
 			k.mu.Unlock()
 			return
 		}
-		s.answered, s.err = asked, err
+		s.answered, s.err, s.sendAll = asked, err, s.sendAll || held > 0
 		k.notifyWaiters()
-		if err == nil && s.requested == asked {
+		if err == nil && held <= 0 && s.requested == asked {
 			s.busy, s.cancel = false, nil
 			k.mu.Unlock()
 			return
 		}
 		k.mu.Unlock()
-		if err == nil {
+		if err == nil && held <= 0 {
 			retry = api.Retry{}
 			continue
 		}
-		pause, news := retry.After(err, firstRetry, lastRetry)
+		pause, news := held, false
+		if err != nil {
+			pause, news = retry.After(err, firstRetry, lastRetry)
+		}
 		if news {
 			k.env.Log.Warn("standing entries not confirmed; tried again, ever more rarely", "dpid", info.Dpid, "error", err)
 		}

@@ -84,6 +84,12 @@ type Kind[M Message, T comparable] struct {
 	// Status returns the message of an object with its state, for answers. Nil: Said.
 	Status func(T) M
 
+	// Hold returns how much longer a switch keeps what it has of an earlier run, because All
+	// or Compile may lack some of it; 0 if that may be replaced. It is called again then, and
+	// after each Recompute. Observed follows what switches have. Nil: nothing holds.
+	Hold     func(sw *api.Switch) time.Duration
+	Observed func(*api.FlowsObserved)
+
 	// Reads are the parts of the network that the service reads beside switches. Network
 	// follows their changes. With roles, a switch keeps the flows of an earlier run until
 	// the roles of its ports are settled.
@@ -205,7 +211,15 @@ func (p *Policy[M, T]) serve(ctx context.Context) error {
 		}
 		p.flows.NetworkChanged(c)
 	})
-	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { p.flows.FlowsObserved(e) })
+	if k.Hold != nil {
+		p.flows.OnHold(k.Hold)
+	}
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {
+		if k.Observed != nil {
+			k.Observed(e)
+		}
+		p.flows.FlowsObserved(e)
+	})
 	if k.Reads&nib.Roles != 0 {
 		weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { p.flows.RolesSettled(e) })
 	}

@@ -1,8 +1,11 @@
 package policy_test
 
 import (
+	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -85,4 +88,40 @@ func TestAdmit(t *testing.T) {
 	if err := again.Load(t.Context()); err != nil || bad != "z" || again.Len() != 1 {
 		t.Errorf("%v, unreadable %q, %d objects", err, bad, again.Len())
 	}
+}
+
+// TestHold: as long as a switch keeps what it has, nothing is sent to it; then it is given
+// what has been set meanwhile.
+func TestHold(t *testing.T) {
+	var known atomic.Bool
+	k := kind()
+	k.Observed = func(e *api.FlowsObserved) { known.Store(true) }
+	k.Hold = func(*api.Switch) time.Duration {
+		if known.Load() {
+			return 0
+		}
+		return time.Hour
+	}
+	wefttest.Run(t, policy.Spec("qos", "marks", k), func(t *testing.T, h *wefttest.Harness) {
+		known.Store(false)
+		given := make(chan int, 10) // how many flows
+		wefttest.Fake(h, api.SetStanding, func(_ context.Context, q *api.SetStandingRequest) (*api.SetStandingResponse, error) {
+			given <- len(q.Flows)
+			return &api.SetStandingResponse{}, nil
+		})
+		h.Start()
+		const sw = "0000000000000001"
+		wefttest.Publish(h, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: sw, Connected: true, Openflow: "1.3", Tables: 254}})
+		h.Settle()
+		if _, err := wefttest.Call(h, api.QosSetPolicy, &api.QosSetPolicyRequest{Policy: &api.QosPolicy{Name: "m", MarkDscp: mark(3)}}); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(given); n > 0 {
+			t.Errorf("%d sets are sent to a switch that keeps what it has", n)
+		}
+		wefttest.Publish(h, api.FlowsObservedEvent, &api.FlowsObserved{Dpid: sw, Owner: flow.OwnerQoS.String()})
+		if n := <-given; n != 3 {
+			t.Errorf("then it is given %d flows, want 3", n)
+		}
+	})
 }

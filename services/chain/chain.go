@@ -74,33 +74,26 @@ func reversed(m flow.Match) flow.Match {
 	return r
 }
 
-// readChain reads and checks a chain. It returns one form of what it says, so
-// that equal chains are equal messages; it keeps the number.
+// readChain reads and checks a chain. It makes of the message one form of what it says,
+// so that equal chains are equal messages; it keeps the number.
 func readChain(m *api.ServiceChain) (*chain, error) {
-	if m == nil {
-		return nil, fmt.Errorf("chain: missing")
-	}
-	m = proto.CloneOf(m)
-	if err := api.CheckName("name", m.Name); err != nil {
-		return nil, err
-	}
 	c := &chain{said: m}
 	m.State, m.Reason = "", ""
 	for _, read := range []func(*api.ServiceChain) error{c.readMatch, c.readHash, c.readFunctions} {
 		if err := read(m); err != nil {
-			return nil, fmt.Errorf("chain %s: %w", m.Name, err)
+			return nil, err
 		}
 	}
 	m.Priority = cmp.Or(m.Priority, usual)
 	if m.Priority > priorityMax {
-		return nil, fmt.Errorf("chain %s: priority %d: want 1 to %d", m.Name, m.Priority, priorityMax)
+		return nil, fmt.Errorf("priority %d: want 1 to %d", m.Priority, priorityMax)
 	}
 	switch m.OnFailure = cmp.Or(m.OnFailure, "bypass"); m.OnFailure {
 	case "bypass":
 	case "block":
 		c.block = true
 	default:
-		return nil, fmt.Errorf("chain %s: on_failure %q: want bypass or block", m.Name, m.OnFailure)
+		return nil, fmt.Errorf("on_failure %q: want bypass or block", m.OnFailure)
 	}
 	return c, nil
 }

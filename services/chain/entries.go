@@ -10,6 +10,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
+	"github.com/weft-sdn/weft/policy"
 )
 
 func number(n int) string { return strconv.Itoa(n) }
@@ -72,7 +73,7 @@ type builder struct {
 	*store
 	sw    flow.DPID
 	ovs   bool // it can be asked for fragments
-	list  []*api.FlowEntry
+	list  []flow.Entry
 	there map[flow.EntryKey]bool
 }
 
@@ -82,7 +83,7 @@ func (b *builder) add(table uint8, priority int, m flow.Match, e flow.Entry) {
 	e.Table, e.Priority, e.Match = table, uint16(priority), m
 	if !b.there[e.Key()] {
 		b.there[e.Key()] = true
-		b.list = append(b.list, api.NewFlowEntry(b.sw, &e))
+		b.list = append(b.list, e)
 	}
 }
 
@@ -96,17 +97,21 @@ func (b *builder) untagged(c *chain, d direction) []flow.Match {
 	return list
 }
 
-// want returns the entries that a switch should have.
-func (b *store) want(info *api.Switch) *api.SetStandingRequest {
+// rules returns the entries that a switch should have.
+func (b *store) rules(info *api.Switch) policy.Rules {
 	sw, err := flow.ParseDPID(info.GetDpid())
-	req := &api.SetStandingRequest{}
-	if err != nil || unable(info) {
-		return req
+	if err != nil {
+		return policy.Rules{}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.chains.Len() == 0 {
-		return req
+	return policy.Rules{Flows: b.entries(sw, info)}
+}
+
+// entries returns the entries that a switch should have. It is called with mu held.
+func (b *store) entries(sw flow.DPID, info *api.Switch) []flow.Entry {
+	if unable(info) || b.chains.Len() == 0 {
+		return nil
 	}
 	w := &builder{store: b, sw: sw, ovs: info.Hardware == api.OpenVSwitch, there: map[flow.EntryKey]bool{}}
 	for _, c := range b.chains.List() {
@@ -117,8 +122,7 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	}
 	w.tagged()
 	w.deliver()
-	req.Flows = w.list
-	return req
+	return w.list
 }
 
 // enter has packets from edge ports go into a chain. Where all functions are

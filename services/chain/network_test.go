@@ -8,8 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -73,9 +76,10 @@ func (n *network) begin() {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	n.b = newStore(defaults(), chains, numbers, func(what, name string, err error) { n.t.Errorf("%s %s: %v", what, name, err) })
+	n.b = newStore(defaults(), numbers, func(name string, err error) { n.t.Errorf("tag %s: %v", name, err) })
 	n.b.find = n.path
-	n.feed = wefttest.Network(reads, n.b.networkChanged)
+	n.b.chains.Open(chains)
+	n.feed = wefttest.Network(nib.Switches|n.b.kind().Reads, n.b.networkChanged)
 	if err := errors.Join(n.b.tags.kept.Load(n.t.Context()), n.b.chains.Load(n.t.Context())); err != nil {
 		n.t.Fatal(err)
 	}
@@ -83,10 +87,11 @@ func (n *network) begin() {
 
 // set makes a chain.
 func (n *network) set(m *api.ServiceChain) *chain {
-	if err := n.b.set(context.Background(), m); err != nil {
+	_, c, err := n.b.chains.Set(n.t.Context(), m)
+	if err != nil {
 		n.t.Fatal(err)
 	}
-	return n.b.chains.Get(m.Name)
+	return c
 }
 
 // path finds a shortest path, any of them.
@@ -123,12 +128,12 @@ func (n *network) settle() {
 	n.entries = map[flow.DPID][]flow.Entry{}
 	for s := range n.b.net.Switches() {
 		sw := s.Key
-		for _, f := range n.b.want(s.Is.Switch).Flows {
-			_, e, err := f.Entry()
+		for _, e := range n.b.rules(s.Is.Switch).Flows {
+			_, told, err := api.NewFlowEntry(sw, &e).Entry()
 			if err != nil {
 				n.t.Fatal(err)
 			}
-			n.entries[sw] = append(n.entries[sw], e)
+			n.entries[sw] = append(n.entries[sw], told)
 		}
 	}
 }
@@ -383,6 +388,7 @@ func TestRefusals(t *testing.T) {
 		}
 		return list
 	}
+	b := newStore(defaults(), nil, nil)
 	two := []*api.ChainFunction{{Copies: []*api.ChainCopy{{In: &api.Location{Dpid: "1", Port: 1}}, {In: &api.Location{Dpid: "1", Port: 2}}}}}
 	for want, m := range map[string]*api.ServiceChain{
 		"chain: missing":            nil,
@@ -399,7 +405,7 @@ func TestRefusals(t *testing.T) {
 		"priority 1000":             {Name: "c", Match: match("ipv4_dst", "10.0.0.1"), Functions: via(4), Priority: 1000},
 		"port 0 of switch":          {Name: "c", Match: match("ipv4_dst", "10.0.0.1"), Functions: via(0)},
 	} {
-		if _, err := readChain(m); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := b.chains.Set(t.Context(), m); api.KindOf(err) != codes.InvalidArgument || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", m, err, want)
 		}
 	}

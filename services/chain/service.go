@@ -12,124 +12,88 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/policy"
 )
 
 // Spec declares the service.
 func Spec() weft.Spec {
-	return weft.Spec{
+	return policy.Declare(weft.Spec{
 		Name:       "chain",
 		Doc:        "leads packets through network functions behind ports, as copies or in a chain",
-		Serves:     weft.Methods(api.SetChain, api.DeleteChain, api.ListChains),
-		Calls:      weft.Methods(api.SetStanding, api.FindPath),
-		Reads:      reads,
-		Subscribes: weft.Subjects(api.RolesSettledEvent, api.PathsConvergedEvent, api.FlowsObservedEvent),
+		Calls:      weft.Methods(api.FindPath),
+		Subscribes: weft.Subjects(api.PathsConvergedEvent),
 		Publishes:  weft.Subjects(api.ChainPortChangedEvent),
-		Buckets:    []string{"chains", "tags"},
-		Class:      weft.Latency,
-		Scale:      weft.PerPartition,
+		Buckets:    []string{"tags"},
 		Config:     defaults(),
 		Run:        run,
+	}, new(store).kind())
+}
+
+func newStore(cfg *Config, numbers object.Bucket, bad func(name string, err error)) *store {
+	b := &store{
+		cfg: cfg, news: make(chan struct{}, 1), ways: make(chan struct{}, 1), damaged: func() bool { return false },
+		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, said: map[flow.Location]bool{},
+		held: map[flow.DPID]time.Time{}, observed: map[flow.DPID]map[flow.EntryKey]bool{},
+	}
+	b.chains, b.tags = policy.New(b.kind()), newTags(&b.mu, cfg, numbers, bad)
+	return b
+}
+
+// kind describes the chains.
+func (b *store) kind() policy.Kind[*api.ServiceChain, *chain] {
+	return policy.Kind[*api.ServiceChain, *chain]{
+		Owner: flow.OwnerChains, What: "chain", Many: "chains", Bucket: "chains", Guard: &b.mu, Raise: "chain.chains",
+		Set: api.SetChain, Delete: api.DeleteChain, List: api.ListChains,
+		Check: readChain, Load: parse, Said: func(c *chain) *api.ServiceChain { return c.said }, Status: b.message,
+		Admit: b.admit, Changed: b.changed, All: b.rules, Hold: b.hold, Observed: b.flowsObserved,
+		Reads: nib.Ports | nib.Roles | nib.Links | nib.Hosts, Network: b.networkChanged,
+		Most: func() int { return b.cfg.Chains }, Deadline: func() time.Duration { return b.cfg.Deadline }, Settle: b.settle,
 	}
 }
 
-// retry is after how long what could not be stored is tried again, and look after how long
-// it is seen whether switches that are held back must wait.
-const (
-	retry = time.Second
-	look  = 100 * time.Millisecond
-)
+// settle finds the ways of chains that have changed, and waits until switches have their
+// entries.
+func (b *store) settle(ctx context.Context) {
+	if err := b.seek(ctx); err != nil {
+		object.Notify(b.ways) // which tries it again
+	}
+	b.chains.Flows().SettleWithin(ctx, b.cfg.Deadline, "chains")
+}
 
-// reads is what the service reads of the network.
-const reads = nib.Switches | nib.Ports | nib.Roles | nib.Links | nib.Hosts
+// retry is after how long what could not be stored is tried again.
+const retry = time.Second
 
 func run(ctx context.Context, env *weft.Env) error {
-	cfg := env.Config.(*Config)
-	kept, err := weft.State(env, "chains")
-	if err != nil {
-		return err
-	}
 	numbers, err := weft.State(env, "tags")
 	if err != nil {
 		return err
 	}
-	b := newStore(cfg, kept, numbers, func(what, name string, err error) {
-		env.Log.Warn("of an earlier run not read", "kind", what, "name", name, "error", err)
-	})
-	if err := errors.Join(b.tags.kept.Load(ctx), b.chains.Load(ctx)); err != nil {
-		return err
-	}
-	env.Metric.Gauge("chains", "Chains.", func() float64 { return float64(len(b.list())) })
-	env.Metric.Gauge("dead_copies", "Copies of functions that are dead.", func() float64 { return float64(b.dead()) })
-	k := weft.NewBaselineFlows(env, flow.OwnerChains, b.want)
-	h := &held{all: map[flow.DPID]waiting{}}
-	b.mu.Lock()
-	b.declare, b.overall = k.Recompute, k.OverallStatus
-	b.mu.Unlock()
-	weft.OnChange(env, reads, func(c nib.Change) {
-		b.networkChanged(c)
-		for sw, e := range c.Connections() {
-			if e.Switch.Connected && !b.ready(sw, time.Now()) {
-				h.keep(sw, e, time.Now())
-				object.Notify(b.ways)
-				continue
-			}
-			h.drop(sw)
-			k.SwitchChanged(e)
-		}
-	})
-	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { object.Notify(b.ways) })
-	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
-	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {
-		b.flowsObserved(e)
-		if weft.Damage(env) == "" {
-			b.disown(e)
-		}
-		k.FlowsObserved(e)
+	b := newStore(env.Config.(*Config), numbers, func(name string, err error) {
+		env.Log.Warn("tag of an earlier run not read", "key", name, "error", err)
 	})
 	b.find = func(ctx context.Context, q *api.FindPathRequest) (*api.FindPathResponse, error) {
 		return weft.Call(ctx, env, api.FindPath, q)
 	}
-	weft.Handle(env, api.SetChain, func(ctx context.Context, q *api.SetChainRequest) (*api.ServiceChain, error) {
-		if err := b.set(ctx, q.GetChain()); err != nil {
-			return nil, err
-		}
-		if err := b.seek(ctx); err != nil {
-			return nil, err
-		}
-		k.SettleWithin(ctx, cfg.Deadline, "chains")
-		if m := b.get(q.Chain.Name); m != nil {
-			return m, nil
-		}
-		return nil, api.Errorf(codes.Aborted, "chain %s: somebody else has deleted it meanwhile", q.Chain.Name)
-	})
-	weft.Handle(env, api.DeleteChain, func(ctx context.Context, q *api.DeleteChainRequest) (*api.DeleteChainResponse, error) {
-		was, err := b.chains.Remove(ctx, q.GetName())
-		if err != nil {
-			return nil, err
-		}
-		k.SettleWithin(ctx, cfg.Deadline, "chains")
-		return &api.DeleteChainResponse{Deleted: was != nil}, nil
-	})
-	weft.Handle(env, api.ListChains, func(context.Context, *api.ListChainsRequest) (*api.ListChainsResponse, error) {
-		return &api.ListChainsResponse{Chains: b.list()}, nil
-	})
+	b.damaged = func() bool { return weft.Damage(env) != "" }
+	if err := errors.Join(policy.Serve(ctx, env, b.chains), b.tags.kept.Load(ctx)); err != nil {
+		return err
+	}
+	env.Metric.Gauge("dead_copies", "Copies of functions that are dead.", func() float64 { return float64(b.dead()) })
+	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { object.Notify(b.ways) })
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
-	work.Go(func() { b.chains.Follow(ctx) })
 	work.Go(func() { b.tags.kept.Follow(ctx) })
 	work.Go(func() { announce(ctx, env, b) })
-	work.Go(func() { follow(ctx, env, b, h, k) })
-	k.Run(ctx)
+	work.Go(func() { follow(ctx, env, b) })
+	b.chains.Run(ctx)
 	return nil
 }
 
@@ -147,9 +111,8 @@ func announce(ctx context.Context, env *weft.Env, b *store) {
 	}
 }
 
-// follow finds the ways between switches anew when they may have changed, and lets switches
-// go that need not be held any longer, until ctx ends.
-func follow(ctx context.Context, env *weft.Env, b *store, h *held, k *weft.BaselineFlows) {
+// follow finds the ways between switches anew when they may have changed, until ctx ends.
+func follow(ctx context.Context, env *weft.Env, b *store) {
 	var again <-chan time.Time
 	for {
 		select {
@@ -162,13 +125,6 @@ func follow(ctx context.Context, env *weft.Env, b *store, h *held, k *weft.Basel
 		if err := b.seek(ctx); err != nil && ctx.Err() == nil {
 			env.Log.Warn("ways of chains not found; trying again", "in", retry, "error", err)
 			again = time.After(retry)
-		}
-		list, rest := h.release(b.ready, time.Now())
-		for _, e := range list {
-			k.SwitchChanged(e)
-		}
-		if rest && again == nil {
-			again = time.After(look)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package chain
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -14,21 +15,19 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/policy"
 )
 
 // store is the chains, and what is known of the network.
 type store struct {
-	cfg     *Config
-	declare func(...flow.DPID)     // declares the entries of switches anew
-	overall func() (string, error) // how the switches stand together
-
+	cfg        *Config
+	chains     *policy.Policy[*api.ServiceChain, *chain]
 	news, ways chan struct{} // notified when ports of functions, or ways, may have changed
+	damaged    func() bool   // whether chains may be missing from the store
 	find       func(context.Context, *api.FindPathRequest) (*api.FindPathResponse, error)
 
-	mu       object.Guard // guards the following
-	chains   *object.Store[*chain]
+	mu       object.Guard // guards the following, and chains
 	net      nib.Snapshot
-	roles    map[flow.DPID]bool                    // whether any role of its ports has been known
 	at       map[flow.DPID]map[flow.MAC]bool       // untagged hosts by switch
 	taken    map[flow.Location]bool                // ports of functions
 	said     map[flow.Location]bool                // those that have been published
@@ -36,30 +35,17 @@ type store struct {
 	whole    bool                                  // all ways have been found once
 	told     time.Time                             // when hosts, roles or links were told of last
 	settled  bool                                  // and all of them had been, once
+	held     map[flow.DPID]time.Time               // until when each connected switch keeps its entries at most; zero: it does not
 	observed map[flow.DPID]map[flow.EntryKey]bool  // what entries switches have told that they have, until a chain changes
 	tags     *tags
 }
 
-func newStore(cfg *Config, kept, numbers object.Bucket, bad func(what, name string, err error)) *store {
-	b := &store{
-		cfg: cfg, overall: func() (string, error) { return "in_sync", nil }, declare: func(...flow.DPID) {},
-		news: make(chan struct{}, 1), ways: make(chan struct{}, 1),
-		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, said: map[flow.Location]bool{}, roles: map[flow.DPID]bool{}, observed: map[flow.DPID]map[flow.EntryKey]bool{},
-	}
-	b.tags = newTags(&b.mu, cfg, numbers, func(name string, err error) { bad("tag", name, err) })
-	b.chains = object.New(&b.mu, kept, object.Kind[*chain]{
-		What: "chain", Many: "chains", Most: func() int { return cfg.Chains }, Raise: "chain.chains",
-		Name:   func(c *chain) string { return c.said.Name },
-		Format: object.Messages(parse, func(c *chain) *api.ServiceChain { return c.said }),
-		Changed: func(_, _ *chain) {
-			clear(b.observed)
-			b.take()
-			object.Notify(b.news)
-			object.Notify(b.ways)
-			b.declare()
-		}, Bad: func(name string, err error) { bad("chain", name, err) },
-	})
-	return b
+// changed follows a change of a chain. It is called with mu held.
+func (b *store) changed(_, _ *chain) {
+	clear(b.observed)
+	b.take()
+	object.Notify(b.news)
+	object.Notify(b.ways)
 }
 
 // take notes which ports are those of functions. It is called with mu held.
@@ -99,19 +85,9 @@ func (b *store) portsChanged() (list []*api.ChainPortChanged) {
 func parse(m *api.ServiceChain) (*chain, error) {
 	c, err := readChain(m)
 	if err == nil && (m.Number == 0 || m.Number > numberMax) {
-		err = api.Errorf(codes.InvalidArgument, "has number %d", m.Number)
+		err = fmt.Errorf("has number %d", m.Number)
 	}
 	return c, err
-}
-
-// set stores a chain.
-func (b *store) set(ctx context.Context, m *api.ServiceChain) error {
-	c, err := readChain(m)
-	if err != nil {
-		return api.Errorf(codes.InvalidArgument, "%w", err)
-	}
-	_, _, err = b.chains.Change(ctx, c.said.Name, func(old *chain) (*chain, error) { return c, b.admit(c, old) })
-	return err
 }
 
 // admit checks that a chain is compatible with the network and the other chains,
@@ -185,26 +161,6 @@ func (b *store) entrances() (list []*api.Switch) {
 	return list
 }
 
-// list returns the chains, by name.
-func (b *store) list() (list []*api.ServiceChain) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, c := range b.chains.List() {
-		list = append(list, b.message(c))
-	}
-	return list
-}
-
-// get returns a chain with its state; nil if there is none.
-func (b *store) get(name string) *api.ServiceChain {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if c := b.chains.Get(name); c != nil {
-		return b.message(c)
-	}
-	return nil
-}
-
 // dead returns how many copies are.
 func (b *store) dead() (n int) {
 	b.mu.Lock()
@@ -217,8 +173,10 @@ func (b *store) dead() (n int) {
 	return n
 }
 
-// message returns a chain with its state. It is called with mu held.
+// message returns a chain with its state.
 func (b *store) message(c *chain) *api.ServiceChain {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	m := proto.CloneOf(c.said)
 	m.State = "up"
 	for i, f := range c.functions {
@@ -237,8 +195,10 @@ func (b *store) message(c *chain) *api.ServiceChain {
 	if err := api.CheckNeeds("chain "+c.said.Name, c.remedy(), slices.Values(b.entrances()), c.needs()...); m.State == "up" && err != nil {
 		m.State, m.Reason = "degraded", err.Error()
 	}
-	if _, err := b.overall(); m.State == "up" && err != nil {
-		m.State, m.Reason = "degraded", err.Error()
+	if f := b.chains.Flows(); f != nil && m.State == "up" {
+		if _, err := f.OverallStatus(); err != nil {
+			m.State, m.Reason = "degraded", err.Error()
+		}
 	}
 	if m.State == "up" && b.tags.short > 0 {
 		m.State, m.Reason = "degraded", "no VLAN identifier is free for "+number(b.tags.short)+" ports and switches: raise chain.last_tag, or lower chain.first_tag"
@@ -290,6 +250,16 @@ func (b *store) networkChanged(c nib.Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.net = c.Is
+	for sw, e := range c.Connections() {
+		switch _, there := b.held[sw]; {
+		case !e.Switch.Connected:
+			delete(b.held, sw)
+		case !there && b.chains.Len() > 0:
+			b.held[sw] = time.Now().Add(holdMost)
+		case !there:
+			b.held[sw] = time.Time{}
+		}
+	}
 	all, reroute := false, len(c.Switches()) > 0
 	var some []flow.DPID // whose entries may change if there are chains
 	functional := b.functional()
@@ -302,7 +272,7 @@ func (b *store) networkChanged(c nib.Change) {
 	}
 	for _, s := range c.Roles() {
 		sw := cmp.Or(s.Is, s.Was).Key.Switch
-		b.roles[sw], b.told = true, time.Now()
+		b.told = time.Now()
 		if isEdge(s.Was) != isEdge(s.Is) {
 			some, reroute = append(some, sw), reroute || b.chains.Len() > 0
 		}
@@ -322,15 +292,16 @@ func (b *store) networkChanged(c nib.Change) {
 				some = slices.Concat(some, moved, functional)
 			}
 			reroute = reroute || first && b.chains.Len() > 0
+			all = all || first && len(b.at) == 1 // until then no switch is given its entries
 		}
 	}
 	if reroute {
 		object.Notify(b.ways)
 	}
 	if all {
-		b.declare()
+		b.chains.Recompute()
 	} else if len(some) > 0 && b.chains.Len() > 0 {
-		b.declare(some...)
+		b.chains.Recompute(some...)
 	}
 }
 

@@ -3,7 +3,10 @@ package chain
 import (
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -63,7 +66,7 @@ func TestTagsLast(t *testing.T) {
 	}
 	n.b.cfg.LastTag = n.b.cfg.FirstTag + 8
 	add("d", "10.0.0.4", port(0, 201), port(1, 201), port(2, 201))
-	if m := n.b.get("d"); m.State != "degraded" {
+	if m := n.b.message(n.b.chains.Get("d")); m.State != "degraded" {
 		t.Errorf("without free tags: %v", m)
 	}
 	for c := range n.b.chains.All() {
@@ -133,9 +136,13 @@ func reborn(n *network) *network {
 	return n
 }
 
-// TestHeld: the news of a switch waits until the roles of its ports and the ways are
-// known, and not for ever.
+// TestHeld: what a switch has holds until the roles of its ports and the ways are known,
+// and not for ever.
 func TestHeld(t *testing.T) {
+	synctest.Test(t, held)
+}
+
+func held(t *testing.T) {
 	n := newNetwork(t, rand.New(rand.NewPCG(5, 6)), 3)
 	at := &api.Location{Dpid: dpid(2).String(), Port: 200}
 	n.feed(&api.PortChanged{Port: &api.Port{Dpid: at.Dpid, Port: at.Port, Up: true}})
@@ -143,42 +150,47 @@ func TestHeld(t *testing.T) {
 		Functions: []*api.ChainFunction{{Copies: []*api.ChainCopy{{In: at}}}}})
 	n.begin()
 	sw := dpid(0)
-	h := &held{all: map[flow.DPID]waiting{}}
-	e := &api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3", Tables: 254}}
-	n.feed(e)
-	now := time.Now()
-	h.keep(sw, e, now)
-	released := func(after time.Duration) bool {
-		list, _ := h.release(n.b.ready, now.Add(after))
-		return len(list) > 0
+	info := &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3", Tables: 254}
+	holds := func(want time.Duration, why string) {
+		t.Helper()
+		if got := n.b.hold(info); got != want {
+			t.Errorf("%s: the entries are held for %v, want %v", why, got, want)
+		}
 	}
-	if released(time.Second) {
-		t.Error("nothing is known of the switch, and its entries are declared")
+	host := func(i int) {
+		n.feed(&api.HostChanged{Host: &api.Host{Mac: hostMAC(i).String(), At: &api.Location{Dpid: sw.String(), Port: 100}}})
 	}
+	observed := func(macs ...int) {
+		e := &api.FlowsObserved{Dpid: sw.String(), Owner: flow.OwnerChains.String()}
+		for _, i := range macs {
+			e.Flows = append(e.Flows, api.NewFlowEntry(sw, &flow.Entry{Table: flow.TableDeliver, Priority: flow.PriorityChain, Match: flow.Match{}.WithEthDst(hostMAC(i))}))
+		}
+		n.b.flowsObserved(e)
+	}
+	connect := func(connected bool) {
+		info.Connected = connected
+		n.feed(&api.SwitchChanged{Switch: proto.CloneOf(info)})
+	}
+	connect(true)
+	holds(holdMost, "nothing is known of the switch")
+	time.Sleep(time.Second)
 	n.feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: 100}, Role: "edge"}})
-	if released(2 * time.Second) {
-		t.Error("no way is known, and the entries are declared")
-	}
+	holds(holdMost-time.Second, "no way is known")
 	n.b.whole = true
-	n.feed(&api.HostChanged{Host: &api.Host{Mac: hostMAC(1).String(), At: &api.Location{Dpid: sw.String(), Port: 100}}})
-	if n.b.ready(sw, time.Now()) {
-		t.Error("news still comes, and the entries are declared")
-	}
-	if !n.b.ready(sw, time.Now().Add(quiet)) {
-		t.Error("all is known, and the entries are held back")
-	}
-	// The switch has an entry for a host that is not known yet.
-	gone := &flow.Entry{Table: flow.TableDeliver, Priority: 12000, Match: flow.Match{}.WithEthDst(hostMAC(2)), Cookie: flow.NewCookie(flow.OwnerChains, 0, 1)}
-	n.b.flowsObserved(&api.FlowsObserved{Dpid: sw.String(), Owner: flow.OwnerChains.String(), Flows: []*api.FlowEntry{api.NewFlowEntry(sw, gone)}})
-	if n.b.ready(sw, time.Now().Add(quiet)) {
-		t.Error("a host is missing that the switch has an entry for, and the entries are declared")
-	}
-	n.feed(&api.HostChanged{Host: &api.Host{Mac: hostMAC(2).String(), At: &api.Location{Dpid: sw.String(), Port: 100}}})
-	if !n.b.ready(sw, time.Now().Add(quiet)) {
-		t.Error("all is known, and the entries are held back")
-	}
-	n.b.settled, n.b.whole = false, false
-	if !released(holdMost) {
-		t.Error("the entries are held back for ever")
-	}
+	host(1)
+	holds(quiet, "news still comes")
+	time.Sleep(quiet)
+	observed(1, 2)
+	holds(holdMost-time.Second-quiet, "a host is missing that the switch has an entry for")
+	host(2)
+	holds(0, "all is known")
+	observed(1, 2, 3)
+	holds(0, "the switch has been given its entries")
+	connect(false)
+	connect(true)
+	host(1)
+	n.feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: 100}, Role: "edge"}})
+	holds(holdMost, "it is back with an entry for a host that is not known")
+	time.Sleep(holdMost)
+	holds(0, "the host does not come back")
 }

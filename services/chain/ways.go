@@ -78,10 +78,11 @@ func (b *store) seek(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	found := whole && !b.whole
 	b.whole = b.whole || whole
-	if !maps.EqualFunc(next, b.next, maps.Equal[map[flow.DPID]flow.Port, map[flow.DPID]flow.Port]) || b.tags.changed {
+	if found || !maps.EqualFunc(next, b.next, maps.Equal[map[flow.DPID]flow.Port, map[flow.DPID]flow.Port]) || b.tags.changed {
 		b.next, b.tags.changed = next, false
-		b.declare()
+		b.chains.Recompute()
 	}
 	return err
 }

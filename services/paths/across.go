@@ -142,10 +142,8 @@ func (c *convergence) findAcross(ctx context.Context, req *api.FindPathRequest, 
 	}
 	p, cost, next, ok := c.walk(src, dst, req.Hash)
 	if !ok { // perhaps it has just started, and does not know of the others
-		select {
-		case <-c.part.joined:
-		case <-ctx.Done():
-			return nil, api.Errorf(codes.Unavailable, "paths has just started and does not know the other partitions yet: %w", ctx.Err())
+		if err := c.await(ctx, c.part.joined, "the other partitions"); err != nil {
+			return nil, err
 		}
 		p, cost, next, ok = c.walk(src, dst, req.Hash)
 	}

@@ -256,6 +256,13 @@ func TestPartnersStart(t *testing.T) {
 	if _, err := c.findPath(short, req); api.KindOf(err) != codes.Unavailable {
 		t.Errorf("before the others have been asked: %v", err)
 	}
+	over := make(chan struct{})
+	close(over)
+	c.over = over
+	if _, err := c.findPath(t.Context(), req); api.KindOf(err) != codes.Unavailable {
+		t.Errorf("by a service that ends before that: %v", err)
+	}
+	c.over = nil
 	found := make(chan *api.FindPathResponse)
 	go func() {
 		resp, _ := c.findPath(t.Context(), req)

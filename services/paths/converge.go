@@ -91,18 +91,24 @@ func (c *convergence) tell(now time.Time) {
 
 // ready waits until answers are worth giving.
 func (c *convergence) ready(ctx context.Context) error {
+	return c.await(ctx, c.heard, "the network")
+}
+
+// await waits for what a service that has just started does not know yet. It waits no
+// longer than the service runs: the caller then asks its successor.
+func (c *convergence) await(ctx context.Context, known <-chan struct{}, what string) error {
 	select {
-	case <-c.heard:
+	case <-known:
 		return nil
 	default:
 	}
 	select {
-	case <-c.heard:
+	case <-known:
 		return nil
-	case <-c.over: // its successor answers
-		return api.Errorf(codes.Unavailable, "paths ends before it knows the network")
+	case <-c.over:
+		return api.Errorf(codes.Unavailable, "paths ends before it knows %s", what)
 	case <-ctx.Done():
-		return api.Errorf(codes.Unavailable, "paths has just started and does not know the network yet: %w", ctx.Err())
+		return api.Errorf(codes.Unavailable, "paths has just started and does not know %s yet: %w", what, ctx.Err())
 	}
 }
 

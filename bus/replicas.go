@@ -189,7 +189,7 @@ func (s *Store) State(ctx context.Context) (*api.StoreState, error) {
 }
 
 // summarize completes the state of a store that has answered, by its streams and the number
-// of those of which nobody has said anything.
+// of streams whose state no server has told.
 func summarize(st *api.StoreState, list []*jetstream.StreamInfo, missing int) {
 	up, behind := map[string]bool{}, map[string]bool{}
 	st.Quorum = missing == 0

@@ -16,7 +16,7 @@ import (
 
 // Bounds of what is kept of packets.
 const (
-	watchLate  = 12 * time.Second // a packet whose end is not known by then is told without it
+	watchLate  = 12 * time.Second // after so long a packet is reported without its end
 	watchWalks = 4096             // packets whose way is not known whole yet
 	watchSpans = 64               // of a packet
 )

@@ -90,8 +90,8 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// TestHold: as long as a switch keeps what it has, nothing is sent to it; then it is given
-// what has been set meanwhile.
+// TestHold: nothing is sent to a switch while it is held; then it gets what was set in the
+// meantime.
 func TestHold(t *testing.T) {
 	var known atomic.Bool
 	k := kind()

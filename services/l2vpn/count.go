@@ -74,7 +74,7 @@ func (c *circuit) counts(i int, e *flow.Entry) (kind int, ok bool) {
 	return received, slices.ContainsFunc(s.entries, func(o flow.Entry) bool { return o.Cookie.ID() != 0 && o.Key() == e.Key() })
 }
 
-// circuitCounters is what has been counted for a circuit.
+// circuitCounters are the counters of a circuit.
 type circuitCounters struct {
 	circuit *circuit
 	before  *circuit           // as it was before its last change; nil: it was not
@@ -140,7 +140,7 @@ func (c *circuit) metersOf(i int) []uint32 {
 	return slices.DeleteFunc([]uint32{c.Members[i].Meter, c.Members[i].StormMeter}, func(m uint32) bool { return m == 0 })
 }
 
-// A counterTable is what has been counted for all circuits. The store's mu guards it.
+// A counterTable has the counters of all circuits. The store's mu guards it.
 type counterTable struct {
 	of      map[uint32]*circuitCounters // by the numbers of circuits
 	past    tally                       // counted by circuits that are deleted

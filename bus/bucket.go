@@ -35,9 +35,10 @@ func (s *Store) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
 	if !bucketName.MatchString(name) {
 		return nil, api.Errorf(codes.InvalidArgument, "bucket %q: want lower-case letters, digits and _, in parts separated by dots", name)
 	}
+	held := s.following.Load() && s.health.held(name) // before it is looked at: others may fill a new one meanwhile
 	b, empty, err := s.openBucket(ctx, name)
-	if err == nil && empty && s.following.Load() && s.health.held(name) {
-		d := Damage{Bucket: name, Reason: "it was gone from the server, and is empty now", Found: time.Now()}
+	if err == nil && empty && held {
+		d := Damage{Bucket: name, Reason: streamGone, Found: time.Now(), Writable: s.rebuilt(name)}
 		s.health.set(name, &d)
 		err = s.report(ctx, name, d.Reason)
 	}
@@ -46,6 +47,9 @@ func (s *Store) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
 	}
 	return b, nil
 }
+
+// streamGone is why a bucket is damaged that has held something and has no stream.
+const streamGone = "it was gone from the server, and is empty now"
 
 // openBucket returns an open bucket, and whether its stream has never held
 // anything.

@@ -311,3 +311,23 @@ func TestReport(t *testing.T) {
 		}
 	}
 }
+
+// TestRebuiltIsWritten: a bucket whose stream is gone is written to again if what it holds
+// is learnt again, and not for what switches have and it lacks.
+func TestRebuiltIsWritten(t *testing.T) {
+	for reason, want := range map[string]codes.Code{bus.StreamGone: codes.OK, "switch 1 knows more": codes.FailedPrecondition} {
+		s := opened(t, bus.Config{Directory: t.TempDir(), Rebuilt: func(string) bool { return true }})
+		b, err := s.Bucket(t.Context(), damagedBucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, b, "k", "1")
+		if err := b.(weft.Damageable).Report(t.Context(), reason); err != nil {
+			t.Fatal(err)
+		}
+		testwait.Until(t, "it is damaged", func() bool { return b.(weft.Damageable).Damage() == reason })
+		if _, err := b.Put(t.Context(), "k", []byte("2")); api.KindOf(err) != want {
+			t.Errorf("%s: %v, want %v", reason, err, want)
+		}
+	}
+}

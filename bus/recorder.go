@@ -172,7 +172,7 @@ func (r *recorder) check(ctx, life context.Context, state *bucket, name string, 
 	case rec.fault != "":
 		damage.Reason = rec.fault
 	case len(rec.reports) > 0:
-		damage.Reason, damage.Doubted = rec.reports[0], true
+		damage.Reason, damage.Doubted = rec.reports[0], rec.reports[0] != streamGone
 	default:
 		damage.Reason, damage.Lost = compare(rec, h, time.Now())
 	}
@@ -208,7 +208,12 @@ func (r *recorder) check(ctx, life context.Context, state *bucket, name string, 
 
 // damage returns newly found damage, without its reason.
 func (r *recorder) damage(bucket string) Damage {
-	return Damage{Bucket: bucket, Found: time.Now(), Writable: r.store.config.Rebuilt != nil && r.store.config.Rebuilt(bucket)}
+	return Damage{Bucket: bucket, Found: time.Now(), Writable: r.store.rebuilt(bucket)}
+}
+
+// rebuilt reports whether what a bucket holds is learnt again.
+func (s *Store) rebuilt(bucket string) bool {
+	return s.config.Rebuilt != nil && s.config.Rebuilt(bucket)
 }
 
 // declare notifies all processes of the damage of a bucket.
@@ -364,7 +369,9 @@ func (r *recorder) answer(ctx context.Context, state *bucket, key, value string)
 		}
 		r.mu.Unlock()
 		d := r.damage(name)
-		d.Reason, d.Writable, d.Doubted = value, false, true
+		if d.Reason, d.Doubted = value, value != streamGone; d.Doubted {
+			d.Writable = false
+		}
 		err = errors.Join(err, r.spoil(ctx, state, d))
 	} else if name, accept := strings.CutPrefix(key, acceptPrefix); accept {
 		err = r.accept(ctx, state, name)

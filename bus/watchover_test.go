@@ -1,8 +1,13 @@
 package bus_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,4 +116,122 @@ func soonDamaged(t *testing.T, damage func() string, what string) {
 			t.Fatal(what)
 		}
 	}
+}
+
+// TestOpenedBesideTheFirstWrite: a bucket that another process fills while it is being
+// opened has lost nothing. The opener hears together that it is empty and that it has held
+// something.
+func TestOpenedBesideTheFirstWrite(t *testing.T) {
+	t.Parallel()
+	first := opened(t, bus.Config{Directory: t.TempDir(), Listen: "127.0.0.1:0"})
+	late := newLateServer(t, strings.TrimPrefix(first.URL(), "nats://"))
+	second := opened(t, bus.Config{URL: "nats://" + late.address, Token: first.Access().Token})
+	for i := range 20 {
+		name := fmt.Sprintf("b%d", i)
+		b, err := first.Bucket(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		late.hold()
+		done := make(chan error)
+		go func() {
+			_, err := second.Bucket(t.Context(), name)
+			done <- err
+		}()
+		testwait.Until(t, "the server's answer that it is empty", func() bool { return late.holds("KV_weft-" + name + `"`) })
+		put(t, b, "k", "v")
+		others := 0
+		testwait.Until(t, "the news that it has held something", func() bool {
+			if _, err := first.Bucket(t.Context(), fmt.Sprintf("other%d_%d", i, others)); err != nil { // the buckets are looked at then
+				t.Fatal(err)
+			}
+			others++
+			return late.holds(`"` + name + `"`)
+		})
+		late.release()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range []*bus.Store{first, second} {
+		if list := s.Damages(); len(list) > 0 {
+			t.Errorf("%d buckets are said to be damaged: %s: %s", len(list), list[0].Bucket, list[0].Reason)
+		}
+	}
+}
+
+// lateServer stands before a server, and can hold what that says.
+type lateServer struct {
+	address string
+	mu      sync.Mutex // guards the following
+	holding bool
+	held    []byte
+	to      net.Conn
+}
+
+func newLateServer(t *testing.T, server string) *lateServer {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &lateServer{address: l.Addr().String()}
+	go func() {
+		defer l.Close()
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer client.Close()
+		from, err := net.Dial("tcp", server)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer from.Close()
+		s.mu.Lock()
+		s.to = client
+		s.mu.Unlock()
+		go func() {
+			_, _ = io.Copy(from, client) // until either ends
+			from.Close()
+		}()
+		for b := make([]byte, 64<<10); ; {
+			n, err := from.Read(b)
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			if s.held = append(s.held, b[:n]...); !s.holding {
+				s.send()
+			}
+			s.mu.Unlock()
+		}
+	}()
+	return s
+}
+
+// send says what is held. It is called with mu held.
+func (s *lateServer) send() {
+	_, _ = s.to.Write(s.held) // who has gone needs nothing
+	s.held = nil
+}
+
+func (s *lateServer) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holding = true
+}
+
+func (s *lateServer) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holding = false
+	s.send()
+}
+
+// holds reports whether a text is among what is held.
+func (s *lateServer) holds(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Contains(s.held, []byte(text))
 }

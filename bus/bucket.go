@@ -38,7 +38,7 @@ func (s *Store) Bucket(ctx context.Context, name string) (weft.Bucket, error) {
 	held := s.following.Load() && s.health.held(name) // before it is looked at: others may fill a new one meanwhile
 	b, empty, err := s.openBucket(ctx, name)
 	if err == nil && empty && held {
-		d := Damage{Bucket: name, Reason: streamGone, Found: time.Now(), Writable: s.rebuilt(name)}
+		d := Damage{Bucket: name, Reason: streamGone, Found: time.Now(), Writable: s.config.rebuilt(name)}
 		s.health.set(name, &d)
 		err = s.report(ctx, name, d.Reason)
 	}

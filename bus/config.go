@@ -80,6 +80,9 @@ func (c Config) Validate() error {
 	return err
 }
 
+// rebuilt reports whether what a bucket holds is learnt again.
+func (c Config) rebuilt(bucket string) bool { return c.Rebuilt != nil && c.Rebuilt(bucket) }
+
 // manifests returns the directory of the manifests, "" if another process keeps
 // them.
 func (c Config) manifests() string {

@@ -208,12 +208,7 @@ func (r *recorder) check(ctx, life context.Context, state *bucket, name string, 
 
 // damage returns newly found damage, without its reason.
 func (r *recorder) damage(bucket string) Damage {
-	return Damage{Bucket: bucket, Found: time.Now(), Writable: r.store.rebuilt(bucket)}
-}
-
-// rebuilt reports whether what a bucket holds is learnt again.
-func (s *Store) rebuilt(bucket string) bool {
-	return s.config.Rebuilt != nil && s.config.Rebuilt(bucket)
+	return Damage{Bucket: bucket, Found: time.Now(), Writable: r.store.config.rebuilt(bucket)}
 }
 
 // declare notifies all processes of the damage of a bucket.

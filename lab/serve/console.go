@@ -43,8 +43,9 @@ const sshFailed = 255
 // consoleEnv is the environment variable by which what runs in a console is known as its.
 const consoleEnv = "WEFT_LAB_CONSOLE"
 
-// openConsole starts a command at a terminal in a node.
-func (s *server) openConsole(l running, is *api.LabConsole) (*console, error) {
+// openConsole starts a command at a terminal in a node. Once nothing is left of it, and
+// before anybody is told, leave is called.
+func (s *server) openConsole(l running, is *api.LabConsole, leave func()) (*console, error) {
 	master, slave, err := pty.Open()
 	if err != nil {
 		return nil, fmt.Errorf("open a terminal: %w", err)
@@ -64,7 +65,7 @@ func (s *server) openConsole(l running, is *api.LabConsole) (*console, error) {
 		return nil, errors.Join(err, master.Close())
 	}
 	go c.read()
-	go c.wait()
+	go c.wait(leave)
 	return c, nil
 }
 
@@ -141,8 +142,8 @@ func (c *console) first() int64 {
 }
 
 // wait waits for the command's end and what it has said last. What it has left in the
-// background ends with it.
-func (c *console) wait() {
+// background ends with it, and leave is called before anybody is told.
+func (c *console) wait(leave func()) {
 	defer close(c.over)
 	err := c.cmd.Wait()
 	if c.on != "" && c.cmd.ProcessState.ExitCode() == sshFailed {
@@ -156,6 +157,7 @@ func (c *console) wait() {
 	}
 	c.drain()
 	c.master.Close()
+	leave()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.is.Ended, c.endedAt = true, time.Now()

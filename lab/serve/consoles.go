@@ -34,9 +34,9 @@ type consoles struct {
 // remembered is how long a console is that has ended.
 const remembered = time.Minute
 
-// add adds a console of a client that open makes, if there is room. To open one on
-// another machine takes a while.
-func (cs *consoles) add(client shares.Client, open func() (*console, error)) (*console, error) {
+// add adds a console of a client that open makes, if there is room; open has leave called
+// once the console is no more. To open one on another machine takes a while.
+func (cs *consoles) add(client shares.Client, open func(leave func()) (*console, error)) (*console, error) {
 	evicted := make(chan error, 1)
 	place, err := cs.places.TryAcquire(client, func(why error) { evicted <- why })
 	if err != nil {
@@ -46,7 +46,7 @@ func (cs *consoles) add(client shares.Client, open func() (*console, error)) (*c
 		place.Release()
 		return nil, err
 	}
-	c, err := open()
+	c, err := open(place.Release)
 	cs.mu.Lock()
 	cs.begun--
 	closed := cs.closed
@@ -59,7 +59,6 @@ func (cs *consoles) add(client shares.Client, open func() (*console, error)) (*c
 		return nil, err
 	}
 	go func() {
-		defer place.Release()
 		select {
 		case why := <-evicted:
 			c.evict(why)
@@ -180,7 +179,7 @@ func (s *server) OpenLabConsole(ctx context.Context, req *api.OpenLabConsoleRequ
 	if is.Cols == 0 {
 		is.Cols = 80
 	}
-	c, err := s.consoles.add(clientIn(ctx), func() (*console, error) { return s.openConsole(l, is) })
+	c, err := s.consoles.add(clientIn(ctx), func(leave func()) (*console, error) { return s.openConsole(l, is, leave) })
 	if api.KindOf(err) == codes.Unknown && err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}

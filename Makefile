@@ -162,7 +162,7 @@ generate: api-code
 	go test ./deploy/apps -run TestDescriptors -update >/dev/null
 	@sha256sum $(GENERATED) >api/sums
 
-GENERATED = $(sort $(wildcard api/*.proto api/*.yaml api/*.json api/*.pb.go api/*.gw.go internal/protoc-gen-methods/*.go sdk/python/src/weft/api.binpb))
+GENERATED = $(sort $(wildcard api/*.proto api/*.yaml api/*.json api/*.pb.go internal/protoc-gen-methods/*.go sdk/python/src/weft/api.binpb))
 sums:
 	@sha256sum $(GENERATED) | diff -q - api/sums >/dev/null || { sha256sum $(GENERATED) | diff - api/sums; echo "api/ has changed since make generate; run it, and commit what it writes"; exit 1; }
 

@@ -3,8 +3,6 @@
 package api
 
 import (
-	context "context"
-	runtime "github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	grpc "google.golang.org/grpc"
 )
 
@@ -671,37 +669,6 @@ var subjects = []AnySubject{
 	SwitchErrorEvent,
 	SegmentChangedEvent,
 	TunnelChangedEvent,
-}
-
-// RegisterHandlers has mux answer JSON over HTTP by calls of conn.
-func RegisterHandlers(ctx context.Context, mux *runtime.ServeMux, conn grpc.ClientConnInterface) error {
-	for _, err := range []error{
-		RegisterBalancerHandlerClient(ctx, mux, NewBalancerClient(conn)),
-		RegisterChainHandlerClient(ctx, mux, NewChainClient(conn)),
-		RegisterDiscoveryHandlerClient(ctx, mux, NewDiscoveryClient(conn)),
-		RegisterFirewallHandlerClient(ctx, mux, NewFirewallClient(conn)),
-		RegisterFlowrulesHandlerClient(ctx, mux, NewFlowrulesClient(conn)),
-		RegisterPathsHandlerClient(ctx, mux, NewPathsClient(conn)),
-		RegisterForwardingHandlerClient(ctx, mux, NewForwardingClient(conn)),
-		RegisterGatewayHandlerClient(ctx, mux, NewGatewayClient(conn)),
-		RegisterHeartbeatHandlerClient(ctx, mux, NewHeartbeatClient(conn)),
-		RegisterHostsHandlerClient(ctx, mux, NewHostsClient(conn)),
-		RegisterL2VpnHandlerClient(ctx, mux, NewL2VpnClient(conn)),
-		RegisterNatHandlerClient(ctx, mux, NewNatClient(conn)),
-		RegisterNodesHandlerClient(ctx, mux, NewNodesClient(conn)),
-		RegisterQosHandlerClient(ctx, mux, NewQosClient(conn)),
-		RegisterRouterHandlerClient(ctx, mux, NewRouterClient(conn)),
-		RegisterScpHandlerClient(ctx, mux, NewScpClient(conn)),
-		RegisterSouthboundHandlerClient(ctx, mux, NewSouthboundClient(conn)),
-		RegisterStatsHandlerClient(ctx, mux, NewStatsClient(conn)),
-		RegisterTenantsHandlerClient(ctx, mux, NewTenantsClient(conn)),
-		RegisterTunnelsHandlerClient(ctx, mux, NewTunnelsClient(conn)),
-	} {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Clients are the clients of all services, on one connection.

@@ -38,13 +38,19 @@ func OptionalServices() []string {
 	return list
 }
 
+// Services returns the services of the .proto files that the controller answers.
+func Services() []protoreflect.ServiceDescriptor { return servicesOf(false) }
+
 // MachineServices returns the services of the .proto files that processes of a machine
 // answer, not the controller. Their methods are not in Methods.
-func MachineServices() []protoreflect.ServiceDescriptor {
+func MachineServices() []protoreflect.ServiceDescriptor { return servicesOf(true) }
+
+// servicesOf returns the services, by name, that a machine's processes answer, or the others.
+func servicesOf(machine bool) []protoreflect.ServiceDescriptor {
 	var list []protoreflect.ServiceDescriptor
 	protoregistry.GlobalFiles.RangeFilesByPackage("weft.v1", func(f protoreflect.FileDescriptor) bool {
 		for i := range f.Services().Len() {
-			if s := f.Services().Get(i); OnMachine(s) {
+			if s := f.Services().Get(i); OnMachine(s) == machine {
 				list = append(list, s)
 			}
 		}

@@ -25,19 +25,42 @@ var table = []row{
 	{"sbi", nil, nil},
 	{"pce", nil, nil},
 	{"api", []string{"flow", "internal/backoff"}, []string{
-		"google.golang.org/protobuf/", "google.golang.org/grpc", "google.golang.org/genproto/", "github.com/grpc-ecosystem/grpc-gateway/",
+		"google.golang.org/protobuf/", "google.golang.org/grpc", "google.golang.org/genproto/",
 	}},
 	{"flow/trace", []string{"flow", "packet", "api"}, []string{codes}},
 	{"nib", []string{"flow", "api"}, []string{"google.golang.org/protobuf/proto"}},
 	{".", []string{"flow", "api", "nib"}, []string{codes, "google.golang.org/protobuf/proto"}},
-	{"services/intake", []string{".", "nib", "object", "flow", "packet", "api", "openflow", "services/southbound"}, []string{"*"}},
+	{"services/intake", []string{".", "nib", "object", "flow", "packet", "api", "openflow", "services/southbound"}, []string{codes, "golang.org/x/sync/errgroup"}},
 	{"services/southbound/*", []string{"flow", "packet", "api", "openflow", "services/southbound/*", "internal/backoff", "internal/ratelimit"}, []string{"*"}},
 	{"services/southbound", []string{".", "flow", "packet", "api", "openflow", "object", "services/southbound/*", "internal/backoff", "internal/keypair", "internal/localsocket", "internal/resend"}, []string{"*"}},
 	{"object", []string{".", "nib", "flow", "api"}, []string{codes, "google.golang.org/protobuf/"}},
 	{"policy", []string{".", "nib", "flow", "api", "object"}, []string{codes, "google.golang.org/protobuf/"}},
 	{"services/l2vpn/*", []string{"flow", "packet"}, nil},
-	{"services/l2vpn", []string{".", "nib", "flow", "packet", "api", "pce", "object", "services/l2vpn/*", "internal/backoff"}, []string{"*"}},
-	{"services/*", []string{".", "nib", "flow", "packet", "api", "sbi", "pce", "object", "policy", "internal/asowner", "internal/backoff", "internal/keypair", "internal/auditlog", "internal/localsocket", "internal/netspace", "internal/machineservice", "internal/northbound", "internal/ratelimit", "internal/rootpart", "internal/shares", "flow/trace", "loom"}, []string{"*"}},
+	{"services/l2vpn", []string{".", "nib", "flow", "packet", "api", "pce", "object", "policy", "services/l2vpn/*", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
+	// Its checks of members.
+	{"services/balancer", []string{".", "nib", "flow", "packet", "api", "object", "policy", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
+	// At most so many probes a second.
+	{"services/discovery", []string{".", "nib", "flow", "packet", "api", "object", "policy", "internal/ratelimit"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/time/rate"}},
+	// Switches that refuse are asked again.
+	{"services/flowrules", []string{".", "nib", "flow", "api", "object", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
+	// At most so many paths a second of a host.
+	{"services/forwarding", []string{".", "nib", "flow", "packet", "api", "object", "policy", "internal/backoff", "internal/ratelimit"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/sync/errgroup"}},
+	// The northbound: HTTP, TLS, users, the page.
+	{"services/gateway", []string{".", "api", "flow", "object", "flow/trace", "loom", "internal/asowner", "internal/auditlog", "internal/jsonhttp", "internal/keypair", "internal/localsocket", "internal/machineservice", "internal/northbound", "internal/ratelimit", "internal/shares"}, []string{codes, "google.golang.org/", "github.com/coder/websocket", "github.com/grpc-ecosystem/grpc-gateway/"}},
+	// Path computation; other partitions are asked again.
+	{"services/paths", []string{".", "nib", "flow", "api", "object", "pce", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
+	// Open vSwitch's database, which only root may open.
+	{"services/qos", []string{".", "nib", "flow", "packet", "api", "object", "policy", "internal/rootpart"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/sys/"}},
+	// Ryu's northbound.
+	{"services/ryu", []string{".", "nib", "flow", "api", "object", "internal/asowner", "internal/auditlog", "internal/localsocket", "internal/northbound"}, []string{codes, "google.golang.org/protobuf/", "github.com/coder/websocket"}},
+	// Ends TCP and HTTP/2 of the 5G core.
+	{"services/scp", []string{".", "nib", "flow", "packet", "api", "object", "policy", "sbi", "internal/asowner", "internal/backoff", "internal/netspace", "internal/shares"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/sync/singleflight", "gvisor.dev/gvisor/"}},
+	// Switches that do not answer are asked again.
+	{"services/stats", []string{".", "nib", "flow", "api", "object", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
+	// Its tests compute paths as paths does.
+	{"services/tunnels", []string{".", "nib", "flow", "packet", "api", "object", "policy", "pce"}, []string{codes, "google.golang.org/protobuf/"}},
+	// The others need the spine only; what needs more has a row that says why.
+	{"services/*", []string{".", "nib", "flow", "packet", "api", "object", "policy"}, []string{codes, "google.golang.org/protobuf/"}},
 	{"services", []string{".", "services/*"}, nil},
 	{"transport", nil, nil},
 	{"transport/transporttest", []string{"transport"}, nil},
@@ -69,7 +92,7 @@ var table = []row{
 	{"lab/traffic", []string{"lab/topology", "lab/machine", "lab/layout", "internal/cputime"}, []string{"golang.org/x/net/", "golang.org/x/sync/", "golang.org/x/sys/"}},
 	{"lab", []string{"flow", "packet", "lab/topology", "lab/machine", "lab/layout", "lab/links", "lab/nodes", "lab/keeper", "lab/traffic", "node", "api", "internal/backoff", "internal/freeport"}, []string{"*"}},
 	{"lab/testbed", []string{"lab", "lab/*", "flow", "plan/partition", "internal/document", "internal/wholefile"}, []string{"golang.org/x/sync/", "golang.org/x/sys/", "golang.org/x/term"}},
-	{"lab/serve", []string{"api", "lab", "lab/*", "lab/testbed", "internal/backoff", "internal/machineservice", "internal/shares"}, []string{"github.com/coder/websocket", "github.com/creack/pty", "github.com/grpc-ecosystem/grpc-gateway/", "golang.org/x/sync/", codes, "google.golang.org/protobuf/proto"}},
+	{"lab/serve", []string{"api", "lab", "lab/*", "lab/testbed", "internal/backoff", "internal/machineservice", "internal/shares"}, []string{"github.com/coder/websocket", "github.com/creack/pty", "golang.org/x/sync/", codes, "google.golang.org/protobuf/proto"}},
 	{"bench/sim", []string{"flow", "packet", "openflow", "internal/backoff"}, []string{"*"}},
 	{"bench/sim/*", []string{"bench/sim", "flow", "packet", "openflow", "internal/backoff", "internal/cputime"}, []string{"*"}},
 	{"bench/nf/ids", []string{"internal/cputime"}, []string{"golang.org/x/sys/"}},
@@ -81,7 +104,8 @@ var table = []row{
 	{"internal/bitrate", nil, nil},
 	{"internal/localsocket", nil, []string{"golang.org/x/sys/"}},
 	{"internal/northbound", []string{"internal/document", "internal/localsocket"}, nil},
-	{"internal/machineservice", []string{"internal/asowner", "internal/localsocket", "internal/northbound", "internal/shares"}, []string{"google.golang.org/", "github.com/grpc-ecosystem/grpc-gateway/"}},
+	{"internal/jsonhttp", []string{"api"}, []string{"google.golang.org/", "github.com/grpc-ecosystem/grpc-gateway/"}},
+	{"internal/machineservice", []string{"internal/asowner", "internal/jsonhttp", "internal/localsocket", "internal/northbound", "internal/shares"}, []string{"google.golang.org/", "github.com/grpc-ecosystem/grpc-gateway/"}},
 	{"internal/cputime", nil, []string{"golang.org/x/sys/"}},
 	{"internal/resend", nil, []string{"golang.org/x/sys/"}},
 	{"internal/protoc-gen-methods", nil, []string{"google.golang.org/protobuf/"}},

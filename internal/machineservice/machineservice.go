@@ -19,11 +19,13 @@ import (
 	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/weft-sdn/weft/internal/asowner"
+	"github.com/weft-sdn/weft/internal/jsonhttp"
 	"github.com/weft-sdn/weft/internal/localsocket"
 	"github.com/weft-sdn/weft/internal/northbound"
 	"github.com/weft-sdn/weft/internal/shares"
@@ -51,21 +53,26 @@ const (
 type Service struct {
 	Socket string // path
 	Group  string // name or number; may open the socket, besides its owner; empty: none
-	// Methods registers the handlers that are generated from the .proto file.
-	Methods func(context.Context, *runtime.ServeMux) error
+	// API is the service of the .proto files, as generated for gRPC, and Server what answers
+	// its methods that do not stream: of its generated interface. Nil: Streams only.
+	API    *grpc.ServiceDesc
+	Server any
 	// Begin, if not nil, is called once the socket is open, before a request is answered.
 	Begin func(context.Context) error
 	// Streams are methods whose answer is a stream: handlers by verb and path
-	// ("GET /v1/lab/consoles/{console}"), instead of the generated ones.
-	Streams map[Route]runtime.HandlerFunc
+	// ("GET /v1/lab/consoles/{console}").
+	Streams map[Route]StreamHandler
 	Log     *slog.Logger
 }
+
+// StreamHandler answers a request; fields are those of the path.
+type StreamHandler = runtime.HandlerFunc
 
 // Route is the verb and the path of a method, with {fields}.
 type Route struct{ Verb, Path string }
 
 // Handler returns the handler of all requests.
-func (s Service) Handler(ctx context.Context) (http.Handler, error) {
+func (s Service) Handler() (http.Handler, error) {
 	mux := runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &runtime.JSONPb{
 			MarshalOptions:   protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true},
@@ -81,10 +88,12 @@ func (s Service) Handler(ctx context.Context) (http.Handler, error) {
 		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
 		runtime.WithOutgoingHeaderMatcher(func(string) (string, bool) { return "", false }),
 	)
-	if err := s.Methods(ctx, mux); err != nil {
-		return nil, err
+	if s.API != nil {
+		if err := jsonhttp.RegisterServer(mux, s.API, s.Server); err != nil {
+			return nil, err
+		}
 	}
-	for r, h := range s.Streams { // after the generated ones, so that they come first
+	for r, h := range s.Streams { // after the others, so that they come first
 		if err := mux.HandlePath(r.Verb, r.Path, follows(h)); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", r.Verb, r.Path, err)
 		}
@@ -115,7 +124,7 @@ func (s Service) Handler(ctx context.Context) (http.Handler, error) {
 
 // Serve answers at the socket until ctx ends.
 func (s Service) Serve(ctx context.Context) error {
-	handler, err := s.Handler(ctx)
+	handler, err := s.Handler()
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,7 @@ func TestServe(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "deep", "s.sock")
 	ctx, stop := context.WithCancel(t.Context())
 	s := Service{
-		Socket:  socket,
-		Methods: func(context.Context, *runtime.ServeMux) error { return nil },
+		Socket: socket,
 		Streams: map[Route]runtime.HandlerFunc{
 			{"GET", "/v1/x/{name}"}: func(w http.ResponseWriter, r *http.Request, fields map[string]string) {
 				io.WriteString(w, fields["name"]+" for "+CallerOf(r.Context()).Name+" as "+CallerOf(r.Context()).Role)

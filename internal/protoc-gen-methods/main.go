@@ -1,8 +1,7 @@
 // Protoc-gen-methods writes api/methods.pb.go from the services and events of the
-// .proto files: a typed name for each, lists of all, and the registration of
-// their JSON handlers. With the parameter documents it writes http.yaml and
-// openapi.yaml instead, which the plugins of grpc-gateway read. buf runs it for
-// make generate.
+// .proto files: a typed name for each, and lists of all. With the parameter
+// documents it writes http.yaml and openapi.yaml instead, which the OpenAPI plugin
+// of grpc-gateway reads. buf runs it for make generate.
 package main
 
 import (
@@ -95,20 +94,6 @@ func main() {
 		}
 		g.P("}")
 		g.P()
-		g.P("// RegisterHandlers has mux answer JSON over HTTP by calls of conn.")
-		g.P("func RegisterHandlers(ctx ", protogen.GoImportPath("context").Ident("Context"), ", mux *", runtime.Ident("ServeMux"), ", conn ", grpc.Ident("ClientConnInterface"), ") error {")
-		g.P("for _, err := range []error{")
-		for _, s := range services {
-			if len(unary(s)) > 0 {
-				g.P("Register", s.GoName, "HandlerClient(ctx, mux, New", s.GoName, "Client(conn)),")
-			}
-		}
-		g.P("} {")
-		g.P("if err != nil { return err }")
-		g.P("}")
-		g.P("return nil")
-		g.P("}")
-		g.P()
 		g.P("// Clients are the clients of all services, on one connection.")
 		g.P("type Clients struct {")
 		g.P(grpc.Ident("ClientConnInterface"))
@@ -130,10 +115,7 @@ func main() {
 	})
 }
 
-const (
-	runtime = protogen.GoImportPath("github.com/grpc-ecosystem/grpc-gateway/v2/runtime")
-	grpc    = protogen.GoImportPath("google.golang.org/grpc")
-)
+const grpc = protogen.GoImportPath("google.golang.org/grpc")
 
 // unary returns the methods that do not stream.
 func unary(s *protogen.Service) []*protogen.Method {

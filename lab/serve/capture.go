@@ -16,20 +16,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/lab"
 )
-
-type streamHandler = runtime.HandlerFunc
-
-// register registers the methods that are no streams.
-func (s *server) register(ctx context.Context, mux *runtime.ServeMux) error {
-	return api.RegisterLabHandlerServer(ctx, mux, s)
-}
 
 const (
 	mostOctets  = 64 << 20 // of a capture

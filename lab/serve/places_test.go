@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/machineservice"
 	"github.com/weft-sdn/weft/internal/shares"
 	"github.com/weft-sdn/weft/internal/testwait"
@@ -42,7 +43,7 @@ func post(ctx context.Context, url, name, role, file string) (code int, text str
 // no longer, and none of them has more waiting than its share.
 func TestReadersKeepNobodyOut(t *testing.T) {
 	s := newServer(t.Context(), options("unused", nil))
-	handler, err := s.service().Handler(t.Context())
+	handler, err := s.service().Handler()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,11 +114,11 @@ func TestMeasurementsAreShared(t *testing.T) {
 	s := newServer(t.Context(), options("unused", nil))
 	as := func(name, role string) context.Context {
 		var ctx context.Context
-		handler, err := machineservice.Service{Streams: map[machineservice.Route]streamHandler{
+		handler, err := machineservice.Service{Streams: map[machineservice.Route]machineservice.StreamHandler{
 			{Verb: "GET", Path: "/"}: func(_ http.ResponseWriter, r *http.Request, _ map[string]string) {
 				ctx = context.WithoutCancel(r.Context())
 			},
-		}, Methods: s.register, Log: s.o.Log}.Handler(t.Context())
+		}, API: &api.Lab_ServiceDesc, Server: s, Log: s.o.Log}.Handler()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +160,7 @@ func TestMeasurementsAreShared(t *testing.T) {
 // what.
 func TestMappingIsBounded(t *testing.T) {
 	s := newServer(t.Context(), options("unused", nil))
-	handler, err := s.service().Handler(t.Context())
+	handler, err := s.service().Handler()
 	if err != nil {
 		t.Fatal(err)
 	}

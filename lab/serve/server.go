@@ -128,8 +128,8 @@ func (s *server) service() machineservice.Service {
 			s.o.Log.Info("labs are served", "socket", s.o.Socket, "allow", strings.Join(s.o.Allow, ","))
 			return machine.EndMarked(ctx, serviceEnv, s.o.Socket) // of a service that was killed
 		},
-		Methods: s.register,
-		Streams: map[machineservice.Route]streamHandler{
+		API: &api.Lab_ServiceDesc, Server: s,
+		Streams: map[machineservice.Route]machineservice.StreamHandler{
 			{Verb: "GET", Path: "/v1/lab/consoles/{console}"}: s.attach,
 			{Verb: "GET", Path: "/v1/lab/labs/{lab}/capture"}: s.capture,
 		},

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -36,7 +35,7 @@ func machineMethods() (list []protoreflect.MethodDescriptor) {
 func serveMachine(t *testing.T) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "machine.sock")
-	streams := map[machineservice.Route]runtime.HandlerFunc{}
+	streams := map[machineservice.Route]machineservice.StreamHandler{}
 	for _, m := range machineMethods() {
 		for _, route := range api.RulesOf(api.MethodName(m)).GetHttp() {
 			words := strings.Fields(route)
@@ -45,7 +44,7 @@ func serveMachine(t *testing.T) (socket string) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	service := machineservice.Service{Socket: socket, Methods: func(context.Context, *runtime.ServeMux) error { return nil }, Streams: streams, Log: slog.New(slog.DiscardHandler)}
+	service := machineservice.Service{Socket: socket, Streams: streams, Log: slog.New(slog.DiscardHandler)}
 	go func() { done <- service.Serve(ctx) }()
 	t.Cleanup(func() {
 		stop()

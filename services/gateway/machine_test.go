@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -49,10 +48,8 @@ func serveLab(t *testing.T, ended chan<- string) (socket string) {
 	ctx, stop := context.WithCancel(t.Context())
 	service := machineservice.Service{
 		Socket: socket,
-		Methods: func(ctx context.Context, mux *runtime.ServeMux) error {
-			return api.RegisterLabHandlerServer(ctx, mux, labOf{})
-		},
-		Streams: map[machineservice.Route]runtime.HandlerFunc{
+		API:    &api.Lab_ServiceDesc, Server: labOf{},
+		Streams: map[machineservice.Route]machineservice.StreamHandler{
 			{Verb: "GET", Path: "/v1/lab/consoles/{console}"}: func(w http.ResponseWriter, r *http.Request, _ map[string]string) {
 				conn, err := websocket.Accept(w, r, nil)
 				if err != nil {

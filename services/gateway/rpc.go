@@ -169,43 +169,27 @@ func kinded(err error) error {
 	return err
 }
 
-// Invoke makes a call for the JSON handlers, which are generated as clients of a
-// connection: calls is that connection, within the process.
-func (c *calls) Invoke(ctx context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
+// answer makes a call that comes as JSON, of a method by its full name.
+func (c *calls) answer(ctx context.Context, method string, req proto.Message) (proto.Message, error) {
 	r, ok := c.rpcs[method]
 	if !ok {
-		return status.Errorf(codes.Unimplemented, "%s is not offered to clients", method)
+		return nil, status.Errorf(codes.Unimplemented, "%s is not offered to clients", method)
 	}
 	if b := bodyOf(ctx); b != nil && b.err != nil { // refused, and there was nothing to read
-		return b.err
+		return nil, b.err
 	}
-	if err := checkQuery(ctx, args.(proto.Message)); err != nil {
-		return err
+	if err := checkQuery(ctx, req); err != nil {
+		return nil, err
 	}
-	resp, err := c.do(ctx, r, args)
+	resp, err := c.do(ctx, r, req)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if streamed(ctx, resp.(proto.Message)) {
-		return errWritten
+	m := resp.(proto.Message)
+	if streamed(ctx, m) {
+		return nil, errWritten
 	}
-	share(reply.(proto.Message), resp.(proto.Message))
-	return nil
-}
-
-// NewStream is not used: no method streams.
-func (c *calls) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-	return nil, status.Error(codes.Unimplemented, "there are no streaming methods")
-}
-
-// share sets the fields of an empty message to those of another. The messages
-// share what the fields refer to, because nobody writes to either afterwards.
-func share(dst, src proto.Message) {
-	to := dst.ProtoReflect()
-	src.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		to.Set(f, v)
-		return true
-	})
+	return m, nil
 }
 
 // missing returns an error if a method that clients may call is not offered, or

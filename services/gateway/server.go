@@ -17,8 +17,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/internal/jsonhttp"
 	"github.com/weft-sdn/weft/internal/keypair"
 	"github.com/weft-sdn/weft/internal/localsocket"
 	"github.com/weft-sdn/weft/internal/northbound"
@@ -72,9 +74,16 @@ func (s *server) handler() (http.Handler, *grpc.Server, error) {
 		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
 		runtime.WithOutgoingHeaderMatcher(func(string) (string, bool) { return "", false }),
 	)
-	ctx := context.Background() // the registrations keep it, and do not use it with our own connection
-	if err := api.RegisterHandlers(ctx, jsonCalls, s.calls); err != nil {
-		return nil, nil, fmt.Errorf("gateway: %w", err)
+	for _, d := range api.Services() {
+		for i := range d.Methods().Len() {
+			m := d.Methods().Get(i)
+			full := fullName(api.MethodName(m))
+			if err := jsonhttp.Register(jsonCalls, m, func(ctx context.Context, req proto.Message) (proto.Message, error) {
+				return s.calls.answer(ctx, full, req)
+			}); err != nil {
+				return nil, nil, fmt.Errorf("gateway: %w", err)
+			}
+		}
 	}
 
 	machines := runtime.NewServeMux(runtime.WithRoutingErrorHandler(routingError), runtime.WithDisablePathLengthFallback(), runtime.WithDisableHTTPMethodOverride())

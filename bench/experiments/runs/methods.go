@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
@@ -24,10 +23,8 @@ import (
 func (s *Server) Service(socket, group string) machineservice.Service {
 	return machineservice.Service{
 		Socket: socket, Group: group, Log: s.Log,
-		Methods: func(ctx context.Context, mux *runtime.ServeMux) error {
-			return api.RegisterExperimentsHandlerServer(ctx, mux, s)
-		},
-		Streams: map[machineservice.Route]runtime.HandlerFunc{
+		API: &api.Experiments_ServiceDesc, Server: s,
+		Streams: map[machineservice.Route]machineservice.StreamHandler{
 			{Verb: http.MethodGet, Path: "/v1/experiments/runs/{run}/plots/{plot}"}:   s.servePlot,
 			{Verb: http.MethodGet, Path: "/v1/experiments/runs/{run}/tables/{table}"}: s.serveTable,
 		},

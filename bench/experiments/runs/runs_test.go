@@ -172,7 +172,7 @@ func TestResults(t *testing.T) {
 		t.Errorf("experiments: %v %v", list, err)
 	}
 
-	handler, err := s.Service("", "").Handler(t.Context())
+	handler, err := s.Service("", "").Handler()
 	if err != nil {
 		t.Fatal(err)
 	}

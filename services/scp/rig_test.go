@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/sbi"
@@ -251,12 +253,11 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	web.Config.Protocols.SetUnencryptedHTTP2(true)
 	web.Start()
 	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
-	l, err := net.Listen("tcp", "127.0.0.2:0")
+	port, err := freeport.Port() // held while the front is stopped: no other test's front takes it
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close()
-	g.cfg.NRF, g.cfg.Listen, g.cfg.NRFTimeout = web.URL, l.Addr().String(), time.Minute
+	g.cfg.NRF, g.cfg.Listen, g.cfg.NRFTimeout = web.URL, net.JoinHostPort("127.0.0.2", strconv.Itoa(port)), time.Minute
 	g.cfg.Vips = []netip.Prefix{netip.MustParsePrefix("127.0.9.0/24")}
 	for _, f := range change {
 		f(g.cfg)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/internal/testwait"
 )
 
@@ -173,12 +174,11 @@ func TestFailures(t *testing.T) {
 			t.Errorf("HTTP/1.1 %v, aborted: %+v", http1, r)
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	nobody, err := freeport.Loopback()
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close()
-	if _, err := Run(context.Background(), conf(parse(t, "http://"+l.Addr().String()))); err == nil || !strings.Contains(err.Error(), "refused") {
+	if _, err := Run(context.Background(), conf(parse(t, "http://"+nobody))); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("nobody listens: %v", err)
 	}
 }

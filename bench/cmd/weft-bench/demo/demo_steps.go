@@ -313,11 +313,11 @@ func (d *Demo) killController(ctx context.Context) (string, error) {
 	}
 	r := <-result
 	time.Sleep(time.Second)
+	passed := time.Since(began).Seconds() // however long it takes to read the entries, they are older
 	after, err := d.ages(ctx)
 	if err != nil {
 		return "", err
 	}
-	passed := time.Since(began).Seconds()
 	var rewritten, gone, added []string
 	heard := 0 // entries of addresses that hosts have used for the first time meanwhile
 	for e, age := range before {

@@ -97,7 +97,7 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 			continue
 		}
 		asked.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, members.StallPing)
+			ctx, cancel := context.WithTimeout(ctx, members.StatePing)
 			defer cancel()
 			began := time.Now()
 			sign, err := p.Request(ctx, members.PingMethod, nil)

@@ -43,8 +43,8 @@ const sshFailed = 255
 // consoleEnv is the environment variable by which what runs in a console is known as its.
 const consoleEnv = "WEFT_LAB_CONSOLE"
 
-// openConsole starts a command at a terminal in a node. Once nothing is left of it, and
-// before anybody is told, leave is called.
+// openConsole starts a command at a terminal in a node. It calls leave when nothing is left
+// of the command; clients learn of the end after that.
 func (s *server) openConsole(l running, is *api.LabConsole, leave func()) (*console, error) {
 	master, slave, err := pty.Open()
 	if err != nil {
@@ -142,7 +142,7 @@ func (c *console) first() int64 {
 }
 
 // wait waits for the command's end and what it has said last. What it has left in the
-// background ends with it, and leave is called before anybody is told.
+// background ends with it. Then wait calls leave, and lets clients know.
 func (c *console) wait(leave func()) {
 	defer close(c.over)
 	err := c.cmd.Wait()

@@ -34,8 +34,8 @@ type consoles struct {
 // remembered is how long a console is that has ended.
 const remembered = time.Minute
 
-// add adds a console of a client that open makes, if there is room; open has leave called
-// once the console is no more. To open one on another machine takes a while.
+// add adds a console of a client, if there is room. Open makes it, which takes a while on
+// another machine, and calls leave when the console has ended: its place is then free.
 func (cs *consoles) add(client shares.Client, open func(leave func()) (*console, error)) (*console, error) {
 	evicted := make(chan error, 1)
 	place, err := cs.places.TryAcquire(client, func(why error) { evicted <- why })
@@ -249,13 +249,17 @@ func (s *server) attach(w http.ResponseWriter, r *http.Request, fields map[strin
 		return // it has been answered
 	}
 	defer ws.CloseNow()
+	end := func(code websocket.StatusCode, why error) {
+		place.Release() // before the client knows, so that it may come again
+		_ = ws.Close(code, reason(why))
+	}
 	ws.SetReadLimit(mostFrame)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	go func() {
 		select {
 		case why := <-evicted:
-			_ = ws.Close(websocket.StatusTryAgainLater, reason(why)) // before its context ends, which cuts it off
+			end(websocket.StatusTryAgainLater, why) // before its context ends, which cuts it off
 			cancel()
 		case <-ctx.Done():
 		}
@@ -265,7 +269,7 @@ func (s *server) attach(w http.ResponseWriter, r *http.Request, fields map[strin
 	go func() {
 		defer cancel()
 		if err := c.take(ctx, ws); err != nil {
-			_ = ws.Close(websocket.StatusPolicyViolation, reason(err))
+			end(websocket.StatusPolicyViolation, err)
 		}
 	}()
 	if c.show(ctx, ws) == nil { // else the client has gone
@@ -273,7 +277,7 @@ func (s *server) attach(w http.ResponseWriter, r *http.Request, fields map[strin
 		if e := c.snapshot().GetError(); e != "" {
 			text += ": " + e
 		}
-		_ = ws.Close(websocket.StatusNormalClosure, reason(errors.New(text)))
+		end(websocket.StatusNormalClosure, errors.New(text))
 	}
 }
 

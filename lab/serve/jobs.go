@@ -81,8 +81,9 @@ func (j *jobs) start(ctx context.Context, caller machineservice.Caller, kind, na
 		})
 	}
 	j.wg.Go(func() {
-		defer place.Release()
-		n.finish(do(ctx, n))
+		err := do(ctx, n)
+		place.Release() // before it is known to be done, so that another one may follow
+		n.finish(err)
 	})
 	return n.is.Job, nil
 }

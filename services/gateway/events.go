@@ -209,6 +209,7 @@ func (s *stream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cut := context.WithCancel(r.Context())
 	defer cut()
 	if why := s.serve(conn.CloseRead(ctx), conn, c, who); why != nil {
+		place.Release() // before the client knows, so that it may come again
 		why.close(conn, cut)
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -75,6 +76,30 @@ func RulesOf(method string) *MethodRules {
 		return r
 	}
 	return &MethodRules{}
+}
+
+// HTTPRoute is how a method appears over HTTP.
+type HTTPRoute struct {
+	Verb, Path string // the path has fields of the request in braces
+	Body       string // the field of the request that the body is; "*": the request; "": there is none
+}
+
+// Routes returns the routes of a method: those of its http option, whose form
+// protoc-gen-methods has checked.
+func (r *MethodRules) Routes() []HTTPRoute {
+	var list []HTTPRoute
+	for _, text := range r.GetHttp() {
+		words := strings.Fields(text)
+		route := HTTPRoute{Verb: words[0], Path: words[1]}
+		switch {
+		case len(words) == 3:
+			route.Body = words[2]
+		case route.Verb == http.MethodPost:
+			route.Body = "*"
+		}
+		list = append(list, route)
+	}
+	return list
 }
 
 // Routings returns which partitions are asked, by method, of all methods that can

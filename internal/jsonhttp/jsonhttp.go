@@ -1,6 +1,6 @@
-// Package jsonhttp has a mux of grpc-gateway answer methods of the .proto files as
-// JSON over HTTP. Where they appear, and which field of a request a body is, say the
-// methods' http options (api.MethodRules); no code is generated for it.
+// Package jsonhttp answers methods of the .proto files as JSON over HTTP, with a mux of
+// grpc-gateway. It reads the routes of the methods when they are registered
+// (api.HTTPRoute); no code is generated for them.
 package jsonhttp
 
 import (
@@ -34,14 +34,14 @@ func Register(mux *runtime.ServeMux, m protoreflect.MethodDescriptor, call Calle
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.FullName(), err)
 	}
-	for _, text := range api.RulesOf(api.MethodName(m)).GetHttp() {
-		r, err := newRoute(m, text)
-		if err != nil {
-			return fmt.Errorf("%s: http: %q: %w", m.FullName(), text, err)
+	for _, is := range api.RulesOf(api.MethodName(m)).Routes() {
+		r, err := newRoute(m, is)
+		if err == nil {
+			r.request, r.call = request, call
+			err = mux.HandlePath(is.Verb, is.Path, r.answer(mux))
 		}
-		r.request, r.call = request, call
-		if err := mux.HandlePath(r.verb, r.path, r.answer(mux)); err != nil {
-			return fmt.Errorf("%s: http: %q: %w", m.FullName(), text, err)
+		if err != nil {
+			return fmt.Errorf("%s: http: %s %s: %w", m.FullName(), is.Verb, is.Path, err)
 		}
 	}
 	return nil
@@ -70,37 +70,29 @@ func RegisterServer(mux *runtime.ServeMux, service *grpc.ServiceDesc, server any
 	return nil
 }
 
-// route is one appearance of a method over HTTP.
+// route is one route of a method.
 type route struct {
-	verb, path string
-	full       string // the method's name in gRPC: /package.Service/Method
-	request    protoreflect.MessageType
-	call       Caller
-	whole      bool                         // the body is the request
-	body       protoreflect.FieldDescriptor // or this field of it; nil: neither
-	given      *utilities.DoubleArray       // fields that the path or the body give, which a query may not
+	path    string
+	full    string // the method's name in gRPC: /package.Service/Method
+	request protoreflect.MessageType
+	call    Caller
+	whole   bool                         // the body is the request
+	body    protoreflect.FieldDescriptor // or this field of it; nil: neither
+	given   *utilities.DoubleArray       // fields that the path or the body give, which a query may not
 }
 
 // inPath matches a field of the request in a path.
 var inPath = regexp.MustCompile(`\{([^}=]+)[^}]*\}`)
 
-// newRoute reads an option's text, such as "POST /v1/qos/policies policy".
-func newRoute(m protoreflect.MethodDescriptor, text string) (*route, error) {
-	words := strings.Fields(text)
-	if len(words) < 2 || len(words) > 3 {
-		return nil, errors.New("want VERB PATH, or POST PATH FIELD")
-	}
-	r := &route{verb: words[0], path: words[1], full: "/" + string(m.Parent().FullName()) + "/" + string(m.Name())}
+func newRoute(m protoreflect.MethodDescriptor, is api.HTTPRoute) (*route, error) {
+	r := &route{path: is.Path, full: "/" + string(m.Parent().FullName()) + "/" + string(m.Name()), whole: is.Body == "*"}
 	var given [][]string
-	switch {
-	case len(words) == 3:
-		r.body = m.Input().Fields().ByName(protoreflect.Name(words[2]))
+	if is.Body != "" && !r.whole {
+		r.body = m.Input().Fields().ByName(protoreflect.Name(is.Body))
 		if r.body == nil || r.body.Message() == nil || r.body.IsList() || r.body.IsMap() {
-			return nil, fmt.Errorf("%s has no message %s", m.Input().Name(), words[2])
+			return nil, fmt.Errorf("%s has no message %s", m.Input().Name(), is.Body)
 		}
-		given = append(given, []string{words[2]})
-	case r.verb == http.MethodPost:
-		r.whole = true
+		given = append(given, []string{is.Body})
 	}
 	for _, f := range inPath.FindAllStringSubmatch(r.path, -1) {
 		given = append(given, strings.Split(f[1], "."))

@@ -73,17 +73,36 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestOptions: options that mean nothing are refused when they are registered.
-func TestOptions(t *testing.T) {
-	m := methodOf("Balancer", "SetVip")
-	for _, c := range []struct{ option, want string }{
-		{"POST", "VERB PATH"},
-		{"POST /v1/x vip y", "VERB PATH"},
-		{"POST /v1/x nosuch", "no message nosuch"},
-	} {
-		if _, err := newRoute(m, c.option); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: %v; want %s", c.option, err, c.want)
+// TestNoSuchBody: a body must be a message in the request.
+func TestNoSuchBody(t *testing.T) {
+	for body, m := range map[string]protoreflect.MethodDescriptor{"nosuch": methodOf("Balancer", "SetVip"), "name": methodOf("Balancer", "DeleteVip")} {
+		if _, err := newRoute(m, api.HTTPRoute{Verb: "POST", Path: "/v1/x", Body: body}); err == nil || !strings.Contains(err.Error(), "no message "+body) {
+			t.Errorf("%s: %v", body, err)
 		}
+	}
+}
+
+// BenchmarkRequest is what a request costs beside its call: the route, the path, the body
+// and the answer.
+func BenchmarkRequest(b *testing.B) {
+	mux := runtime.NewServeMux()
+	answer := &api.Vip{Name: "web"}
+	call := func(context.Context, proto.Message) (proto.Message, error) { return answer, nil }
+	for _, name := range []string{"ListVips", "SetMember"} {
+		if err := Register(mux, methodOf("Balancer", name), call); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ verb, path, body string }{{"GET", "/v1/balancer/vips", ""}, {"POST", "/v1/balancer/vips/web/members", `{"address":"10.0.0.1","port":80}`}} {
+		b.Run(c.verb, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				w := httptest.NewRecorder()
+				if mux.ServeHTTP(w, httptest.NewRequest(c.verb, c.path, strings.NewReader(c.body))); w.Code != http.StatusOK {
+					b.Fatal(w.Code, w.Body)
+				}
+			}
+		})
 	}
 }
 

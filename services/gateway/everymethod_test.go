@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,9 +36,8 @@ func serveMachine(t *testing.T) (socket string) {
 	socket = filepath.Join(t.TempDir(), "machine.sock")
 	streams := map[machineservice.Route]machineservice.StreamHandler{}
 	for _, m := range machineMethods() {
-		for _, route := range api.RulesOf(api.MethodName(m)).GetHttp() {
-			words := strings.Fields(route)
-			streams[machineservice.Route{Verb: words[0], Path: words[1]}] = func(w http.ResponseWriter, _ *http.Request, _ map[string]string) { io.WriteString(w, "{}") }
+		for _, route := range api.RulesOf(api.MethodName(m)).Routes() {
+			streams[machineservice.Route{Verb: route.Verb, Path: route.Path}] = func(w http.ResponseWriter, _ *http.Request, _ map[string]string) { io.WriteString(w, "{}") }
 		}
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -104,9 +102,8 @@ func TestEveryMethod(t *testing.T) {
 		calls := 0
 		for r := roleNode; r <= roleAdmin; r++ {
 			allowed := rules.GetRole() != api.Role_ROLE_UNSPECIFIED && r >= needs(m.name) && (needs(m.name) != roleNode || r != roleRead)
-			for _, route := range rules.GetHttp() {
-				words := strings.Fields(route)
-				path := field.ReplaceAllString(words[1], "1")
+			for _, route := range rules.Routes() {
+				path := field.ReplaceAllString(route.Path, "1")
 				if m.name == api.WatchPackets.Name && allowed {
 					resp, _ := s.watching(t, "{}", tokens[r])
 					if resp.Body.Close(); resp.StatusCode != http.StatusOK {
@@ -115,11 +112,11 @@ func TestEveryMethod(t *testing.T) {
 					continue
 				}
 				body := "{}"
-				if words[0] == "GET" {
+				if route.Verb == http.MethodGet {
 					body = ""
 				}
 				calls++
-				resp, text := s.request(t, words[0], path, body, "Authorization", "Bearer "+tokens[r])
+				resp, text := s.request(t, route.Verb, path, body, "Authorization", "Bearer "+tokens[r])
 				if want := map[bool]int{true: 200, false: 403}[allowed]; resp.StatusCode != want {
 					t.Errorf("%s, %s as %v: %s %.200s; want %d", m.name, route, r, resp.Status, text, want)
 				}

@@ -111,11 +111,9 @@ func (m *machine) register(mux *runtime.ServeMux) error {
 		}
 		for i := range d.Methods().Len() {
 			method := m.name + "." + string(d.Methods().Get(i).Name())
-			for _, route := range api.RulesOf(method).GetHttp() {
-				verb, path, _ := strings.Cut(route, " ")
-				path, _, _ = strings.Cut(path, " ")
-				if err := mux.HandlePath(verb, path, func(w http.ResponseWriter, r *http.Request, _ map[string]string) { m.serve(w, r, method) }); err != nil {
-					return fmt.Errorf("%s: %w", route, err)
+			for _, route := range api.RulesOf(method).Routes() {
+				if err := mux.HandlePath(route.Verb, route.Path, func(w http.ResponseWriter, r *http.Request, _ map[string]string) { m.serve(w, r, method) }); err != nil {
+					return fmt.Errorf("%s %s: %w", route.Verb, route.Path, err)
 				}
 			}
 		}

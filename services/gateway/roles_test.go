@@ -48,8 +48,8 @@ func TestRolesMatchNames(t *testing.T) {
 		if rules.GetChanges() && rules.GetRole() < api.Role_ROLE_OPERATE {
 			t.Errorf("%s changes something, and asks for the role %v", method, rules.GetRole())
 		}
-		for _, route := range rules.GetHttp() {
-			if rules.GetChanges() && strings.HasPrefix(route, "GET ") && !slices.Contains(streams, method) {
+		for _, route := range rules.Routes() {
+			if rules.GetChanges() && route.Verb == http.MethodGet && !slices.Contains(streams, method) {
 				t.Errorf("%s changes something by %s, which pages of others can have a browser send", method, route)
 			}
 		}

@@ -36,29 +36,29 @@ var table = []row{
 	{"object", []string{".", "nib", "flow", "api"}, []string{codes, "google.golang.org/protobuf/"}},
 	{"policy", []string{".", "nib", "flow", "api", "object"}, []string{codes, "google.golang.org/protobuf/"}},
 	{"services/l2vpn/*", []string{"flow", "packet"}, nil},
-	{"services/l2vpn", []string{".", "nib", "flow", "packet", "api", "pce", "object", "policy", "services/l2vpn/*", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
+	{"services/l2vpn", []string{".", "nib", "flow", "packet", "api", "pce", "object", "services/l2vpn/*", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
 	// Its checks of members.
-	{"services/balancer", []string{".", "nib", "flow", "packet", "api", "object", "policy", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
+	{"services/balancer", []string{".", "nib", "flow", "packet", "api", "object", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
 	// At most so many probes a second.
-	{"services/discovery", []string{".", "nib", "flow", "packet", "api", "object", "policy", "internal/ratelimit"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/time/rate"}},
+	{"services/discovery", []string{".", "flow", "packet", "api", "object", "internal/ratelimit"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/time/rate"}},
 	// Switches that refuse are asked again.
-	{"services/flowrules", []string{".", "nib", "flow", "api", "object", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
+	{"services/flowrules", []string{".", "flow", "api", "object", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
 	// At most so many paths a second of a host.
-	{"services/forwarding", []string{".", "nib", "flow", "packet", "api", "object", "policy", "internal/backoff", "internal/ratelimit"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/sync/errgroup"}},
+	{"services/forwarding", []string{".", "flow", "packet", "api", "object", "internal/backoff", "internal/ratelimit"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/sync/errgroup"}},
 	// The northbound: HTTP, TLS, users, the page.
-	{"services/gateway", []string{".", "api", "flow", "object", "flow/trace", "loom", "internal/asowner", "internal/auditlog", "internal/jsonhttp", "internal/keypair", "internal/localsocket", "internal/machineservice", "internal/northbound", "internal/ratelimit", "internal/shares"}, []string{codes, "google.golang.org/", "github.com/coder/websocket", "github.com/grpc-ecosystem/grpc-gateway/"}},
+	{"services/gateway", []string{".", "api", "flow", "object", "flow/trace", "loom", "internal/asowner", "internal/auditlog", "internal/jsonhttp", "internal/keypair", "internal/localsocket", "internal/machineservice", "internal/northbound", "internal/ratelimit", "internal/shares"}, []string{"google.golang.org/", "github.com/coder/websocket", "github.com/grpc-ecosystem/grpc-gateway/"}},
 	// Path computation; other partitions are asked again.
-	{"services/paths", []string{".", "nib", "flow", "api", "object", "pce", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
+	{"services/paths", []string{".", "flow", "api", "object", "pce", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
 	// Open vSwitch's database, which only root may open.
-	{"services/qos", []string{".", "nib", "flow", "packet", "api", "object", "policy", "internal/rootpart"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/sys/"}},
+	{"services/qos", []string{".", "nib", "flow", "api", "object", "policy", "internal/rootpart"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/sys/"}},
 	// Ryu's northbound.
 	{"services/ryu", []string{".", "nib", "flow", "api", "object", "internal/asowner", "internal/auditlog", "internal/localsocket", "internal/northbound"}, []string{codes, "google.golang.org/protobuf/", "github.com/coder/websocket"}},
 	// Ends TCP and HTTP/2 of the 5G core.
-	{"services/scp", []string{".", "nib", "flow", "packet", "api", "object", "policy", "sbi", "internal/asowner", "internal/backoff", "internal/netspace", "internal/shares"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/sync/singleflight", "gvisor.dev/gvisor/"}},
+	{"services/scp", []string{".", "nib", "flow", "packet", "api", "object", "sbi", "internal/asowner", "internal/backoff", "internal/netspace", "internal/shares"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/sync/singleflight", "gvisor.dev/gvisor/"}},
 	// Switches that do not answer are asked again.
 	{"services/stats", []string{".", "nib", "flow", "api", "object", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
 	// Its tests compute paths as paths does.
-	{"services/tunnels", []string{".", "nib", "flow", "packet", "api", "object", "policy", "pce"}, []string{codes, "google.golang.org/protobuf/"}},
+	{"services/tunnels", []string{".", "nib", "flow", "packet", "api", "object", "pce"}, []string{codes, "google.golang.org/protobuf/"}},
 	// The others need the spine only; what needs more has a row that says why.
 	{"services/*", []string{".", "nib", "flow", "packet", "api", "object", "policy"}, []string{codes, "google.golang.org/protobuf/"}},
 	{"services", []string{".", "services/*"}, nil},

@@ -127,7 +127,7 @@ const (
 	redialMost  = 200 * time.Millisecond // the most that redialAfter grows to
 	stallAfter  = 400 * time.Millisecond // an answer takes longer: ping the peer
 	StallPing   = 400 * time.Millisecond // time that the peer has to answer the ping
-	StatePing   = 2 * time.Second        // and so that it is not listed as unresponsive, on a busy machine, too
+	StatePing   = 2 * time.Second        // the same, before the peer is listed as unresponsive
 )
 
 // LocalAddress is the key, among the addresses of a process, of the abstract

@@ -147,9 +147,9 @@ func (r *Remote) Dial(cmd *cobra.Command) (*Controller, func(), error) {
 			if cause := unreachable.Load(); cause != nil && status.Code(err) == codes.Unavailable {
 				return Absent(u, *cause)
 			}
-			if u.Scheme == "http" && status.Code(err) == codes.Unavailable && status.Convert(err).Message() != "" && ctx.Err() == nil {
-				if preface := status.Convert(err).Message(); strings.Contains(preface, "server preface") {
-					return fmt.Errorf("what answers at %s does not speak HTTP without TLS (%s): try https://%s, with --ca", u, preface, u.Host)
+			if u.Scheme == "http" && status.Code(err) == codes.Unavailable && ctx.Err() == nil {
+				if other := notHTTP2(u, status.Convert(err).Message()); other != nil {
+					return other
 				}
 			}
 			if late := Unanswered(ctx, status.Code(err), r.Timeout); late != nil {
@@ -207,4 +207,16 @@ func Unless(err error, kind codes.Code) error {
 // messages call what.
 func FileLimits(what string) document.Limits {
 	return document.Limits{What: what, Syntax: "YAML or JSON", Octets: 64 << 20, Lines: 4_000_000}
+}
+
+// notHTTP2 returns why a connection could not begin, from the text of gRPC's error; nil if
+// it could.
+func notHTTP2(u *url.URL, text string) error {
+	switch {
+	case !strings.Contains(text, "server preface"):
+		return nil
+	case strings.Contains(text, "use of closed network connection"): // gRPC has waited, and closed it
+		return fmt.Errorf("what listens at %s accepts connections and answers nothing: is the controller stopped, or overloaded?", u)
+	}
+	return fmt.Errorf("what answers at %s does not speak HTTP without TLS (%s): try https://%s, with --ca", u, text, u.Host)
 }

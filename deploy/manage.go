@@ -100,12 +100,12 @@ func (n *Node) ListWorkers(ctx context.Context, _ *api.ListWorkersRequest) (*api
 			ctx, cancel := context.WithTimeout(ctx, members.StatePing)
 			defer cancel()
 			began := time.Now()
-			sign, err := p.Request(ctx, members.PingMethod, nil)
+			sign, err := p.Sign(ctx)
 			switch {
 			case err == nil:
 				w.Apps = appsOf(e, readSign(sign))
 				w.State, w.AnswerUs = alive, uint64(time.Since(began).Microseconds())
-			case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			case errors.Is(err, context.DeadlineExceeded):
 				w.State = "unresponsive"
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/plan"
 	"github.com/weft-sdn/weft/transport"
 )
@@ -336,6 +337,23 @@ func (p *Peer) Check(ctx context.Context) {
 			p.links.Log.Warn("process does not answer; what it was sent goes elsewhere or waits", "process", p.Entry.Load().Process, "error", err)
 		}
 		p.hangUp()
+	}
+}
+
+// Sign asks a peer for its sign of life until it answers, or the context ends. A peer that
+// is slow is asked again when others have given its connections up for that (Check). The
+// error is the context's if the peer has not answered, another if nobody is there.
+func (p *Peer) Sign(ctx context.Context) ([]byte, error) {
+	for {
+		sign, err := p.Request(ctx, PingMethod, nil)
+		switch {
+		case err == nil:
+			return sign, nil
+		case ctx.Err() == nil && (!p.stalled.Load() || p.Dead(ctx)):
+			return nil, err
+		case backoff.Sleep(ctx, RedialAfter) != nil:
+			return nil, ctx.Err()
+		}
 	}
 }
 

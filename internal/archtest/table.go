@@ -73,7 +73,7 @@ var table = []row{
 		"github.com/prometheus/", "google.golang.org/protobuf/", codes,
 	}},
 	{"deploy/local", []string{".", "nib", "flow", "packet", "api", "plan", "transport", "transport/inproc", "deploy/config", "internal/backoff"}, []string{metricsClient, codes}},
-	{"deploy/members", []string{".", "flow", "api", "plan", "transport", "deploy/local", "deploy/apps"}, []string{codes}},
+	{"deploy/members", []string{".", "flow", "api", "plan", "transport", "deploy/local", "deploy/apps", "internal/backoff"}, []string{codes}},
 	{"deploy/packets", []string{".", "flow", "packet", "api", "plan", "deploy/local", "deploy/members", "deploy/apps"}, []string{codes}},
 	{"deploy/plans", []string{"plan"}, nil},
 	{"deploy/scaler", []string{"plan", "plan/size", "plan/simulate"}, nil},

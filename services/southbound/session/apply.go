@@ -41,18 +41,6 @@ type batch struct {
 	xidNext, xidsLeft uint32
 }
 
-// batchCounts are the counts of one batch, added to counts at its end.
-type batchCounts struct{ packetIns, packetOuts, flowMods, away uint64 }
-
-func (c *batchCounts) op(kind flow.OpKind) {
-	switch kind {
-	case flow.OpFlow:
-		c.flowMods++
-	case flow.OpPacketOut:
-		c.packetOuts++
-	}
-}
-
 // nextXid returns a transaction id. It takes ids from the session's counter in
 // blocks, because the counter is shared.
 func (b *batch) nextXid(s *Session) uint32 {
@@ -63,12 +51,6 @@ func (b *batch) nextXid(s *Session) uint32 {
 	b.xidsLeft--
 	b.xidNext++
 	return b.xidNext
-}
-
-// messages are what decisions have sent to switches and is not written yet.
-type messages struct {
-	own     []byte // to the session's own switch
-	foreign []byte // to another one
 }
 
 // emit carries out the decision about a packet, on the goroutine that read it.
@@ -460,15 +442,4 @@ func (h *Shared) Send(ctx context.Context, d *flow.Decision) (*api.ApplyResult, 
 	}
 	deliver(len(d.Ops))
 	return result, nil
-}
-
-// op counts a message to the switch of s that a packet of another switch, or a
-// service, caused.
-func (c *counts) op(kind flow.OpKind) {
-	switch kind {
-	case flow.OpFlow:
-		c.flowMods.Add(1)
-	case flow.OpPacketOut:
-		c.packetOuts.Add(1)
-	}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
@@ -34,13 +32,6 @@ func (s *Session) Describe() *api.Switch {
 
 // Seen records an entry that was read from the switch.
 func (s *Session) Seen(e *flow.Entry) { s.claims.Seen(e) }
-
-// Garbled is the error for a malformed reply. The connection ends, because
-// nothing after it can be trusted.
-func (s *Session) Garbled(err error) error {
-	s.End("malformed reply: " + err.Error())
-	return api.Errorf(codes.Internal, "switch %v sent a malformed reply: %w", s.DPID, err)
-}
 
 // removedEntry returns the message for an entry that a switch has removed.
 func removedEntry(sw dpid, r *openflow.FlowRemoved) *api.FlowEntry {

@@ -26,8 +26,6 @@ const (
 	// gatherMost is for how long packets are gathered, in nanoseconds; after
 	// that the next reader sends.
 	gatherMost = int64(500_000)
-	// heldMost is how much is held for one switch, in bytes.
-	heldMost = 32 << 10
 )
 
 // soleTarget returns the switch of a decision that does nothing but send a packet out

@@ -38,16 +38,3 @@ func (h *Shared) Limits(dpid string) (list []*api.PortLimit) {
 	})
 	return list
 }
-
-// shedPacketIns adds what a session has shed since the last call.
-func (t *totals) shedPacketIns(a *admission.Filter) {
-	for why := range a.Shed {
-		for c, n := range a.Shed[why] {
-			if n > 0 {
-				t.notIn[why][c].Add(n)
-				a.Shed[why][c] = 0
-			}
-		}
-	}
-	a.AnyShed = false
-}

@@ -3,6 +3,7 @@ package session
 import (
 	"sync/atomic"
 
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
 )
 
@@ -29,6 +30,29 @@ func (c *counts) add(b *batchCounts) {
 		c.flowMods.Add(b.flowMods)
 	}
 	*b = batchCounts{}
+}
+
+// batchCounts are the counts of one batch, added to counts at its end.
+type batchCounts struct{ packetIns, packetOuts, flowMods, away uint64 }
+
+func (c *batchCounts) op(kind flow.OpKind) {
+	switch kind {
+	case flow.OpFlow:
+		c.flowMods++
+	case flow.OpPacketOut:
+		c.packetOuts++
+	}
+}
+
+// op counts a message to the switch that a packet of another switch, or a
+// service, caused.
+func (c *counts) op(kind flow.OpKind) {
+	switch kind {
+	case flow.OpFlow:
+		c.flowMods.Add(1)
+	case flow.OpPacketOut:
+		c.packetOuts.Add(1)
+	}
 }
 
 // Refusal is why a connection did not become a switch.
@@ -106,4 +130,17 @@ func (h *Shared) Register(m Metrics) {
 	m.CounterFunc("floods_total", "Times that a port's packet-ins have begun to be limited.", func() float64 { return float64(t.floods.Load()) })
 	m.Gauge("limited_ports", "Ports whose packet-ins are limited now.", func() float64 { return float64(len(h.Limits(""))) })
 	m.Gauge("switches", "Switches connected.", func() float64 { return float64(h.Up.count.Load()) })
+}
+
+// shedPacketIns adds what a session has shed since the last call.
+func (t *totals) shedPacketIns(a *admission.Filter) {
+	for why := range a.Shed {
+		for c, n := range a.Shed[why] {
+			if n > 0 {
+				t.notIn[why][c].Add(n)
+				a.Shed[why][c] = 0
+			}
+		}
+	}
+	a.AnyShed = false
 }

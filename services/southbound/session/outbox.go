@@ -24,6 +24,9 @@ var errQueueFull = errors.New("the send queue of the switch is full: it reads to
 // get their turn.
 const blockMax = 64 << 10
 
+// heldMost is how much is held for one switch, in bytes.
+const heldMost = 32 << 10
+
 // outbox is the bounded send queue of one switch. Any goroutine may fill it;
 // one at a time writes, without holding its lock. Whoever fills it writes at
 // once as much as the socket takes without blocking and leaves the rest to the

@@ -38,7 +38,7 @@ func TestReadAheadIsBounded(t *testing.T) {
 		{"echoes", reply, false, false},
 	} {
 		h := newAlone()
-		e := newReadAhead(&Session{shared: h, progress: recovery.Progress{Tally: &recovery.Tally{}}, Version: openflow.V13, out: &outbox{}}, endless{})
+		e := newReadAhead(&Session{channel: channel{shared: h, Version: openflow.V13, out: &outbox{}}, progress: recovery.Progress{Tally: &recovery.Tally{}}}, endless{})
 		at, reads := 0, 0
 		e.read = func(uintptr) bool {
 			if reads++; reads > turnMost {

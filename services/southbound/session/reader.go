@@ -35,6 +35,12 @@ type workspace struct {
 	urgent   []byte // messages to the session's own switch that go before all others
 }
 
+// messages are what decisions have sent to switches and is not written yet.
+type messages struct {
+	own     []byte // to the session's own switch
+	foreign []byte // to another one
+}
+
 // workspaces is a pool of unused workspaces.
 type workspaces struct{ pool sync.Pool }
 

@@ -65,10 +65,6 @@ func (Idle) Flush()                                             {}
 func (Idle) Returned() (all, probes uint64)                     { return 0, 0 }
 func (Idle) Close()                                             {}
 
-// MissedMessages reports whether messages were left out since the last call,
-// because this process was not sure to be master.
-func (s *Session) MissedMessages() bool { return s.out.missed.Swap(false) }
-
 // Renew makes a session begin now, or later by as much as it takes to differ
 // from the last begin: events give the begin in seconds.
 func (s *Session) Renew(now time.Time) {

@@ -9,7 +9,7 @@ import (
 func TestRoster(t *testing.T) {
 	var r roster
 	for i := range dpid(1000) {
-		r.Put(i*7919, &Session{DPID: i * 7919})
+		r.Put(i*7919, &Session{channel: channel{DPID: i * 7919}})
 	}
 	for i := range dpid(500) {
 		r.Drop(i * 2 * 7919)
@@ -32,9 +32,9 @@ func BenchmarkJoinAndLeave(b *testing.B) {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {
 			var r roster
 			for i := range others {
-				r.Put(dpid(i+1), &Session{DPID: dpid(i + 1)})
+				r.Put(dpid(i+1), &Session{channel: channel{DPID: dpid(i + 1)}})
 			}
-			s := &Session{DPID: 1 << 40}
+			s := &Session{channel: channel{DPID: 1 << 40}}
 			b.ReportAllocs()
 			for b.Loop() {
 				r.Put(s.DPID, s)

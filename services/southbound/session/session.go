@@ -21,8 +21,6 @@ import (
 	"github.com/weft-sdn/weft/services/southbound/secure"
 )
 
-type dpid = flow.DPID
-
 // Pipeline is the pipeline opened for one session.
 type Pipeline interface {
 	Packet(*flow.PacketIn, *flow.Decision) flow.Verdict
@@ -34,23 +32,15 @@ type Pipeline interface {
 // Session is the connection of one switch. One goroutine reads it and runs the
 // pipeline for its packets; any goroutine may send.
 type Session struct {
-	shared  *Shared
-	Conn    net.Conn
+	channel
 	secrets *secure.Secrets // nil, as the next: without TLS
 	secured *secure.Secured
 	Begun   time.Time
-	known   atomic.Bool // the handshake is over
-	in      *reader
-	out     *outbox
 	waits   waits
 	answers [openflow.MultipartPortDesc + 1]atomic.Bool // it has answered requests of the type
-	account *admission.Account
 	claims  admission.Claims
 	async   asyncMessages
 	waiting admission.Buffer // memory for a workspace that waits for the switch to read
-	xid     atomic.Uint32
-	Version openflow.Version
-	DPID    dpid
 	role    openflow.Role
 	feature openflow.Features
 	tables  tables
@@ -58,7 +48,6 @@ type Session struct {
 	gapped  []uint32 // the numbers of all if there are gaps
 	desc    openflow.Desc
 	since   time.Time
-	counted atomic.Bool // counted among the refused connections
 
 	Mastered  bool          // the handshake made this process master
 	claiming  atomic.Uint32 // xid of a later request for mastership
@@ -78,8 +67,6 @@ type Session struct {
 	echo     atomic.Int64 // last round trip, in ns
 	fastest  atomic.Int64 // shortest round trip, in ns; 0 before the first
 	count    counts
-	lost     atomic.Pointer[string] // why the session ends, if the peer did not end it
-	ending   atomic.Bool            // the session is closing
 
 	// Only the reading goroutine uses these, again for each packet.
 	active    bool // this process is master, and the system knows the switch
@@ -116,7 +103,7 @@ const lookPackets = 16
 
 // NewSession returns the session of a connection.
 func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
-	s := &Session{shared: h, secrets: secrets, Begun: time.Now(), ports: map[flow.Port]*port{}}
+	s := &Session{channel: channel{shared: h}, secrets: secrets, Begun: time.Now(), ports: map[flow.Port]*port{}}
 	s.account = h.memory.NewAccount(s.Begun,
 		func(e *admission.Excess) { s.End(s.recordExcess(e).Error()) },
 		func(e *admission.Excess) { s.waits.abandon(s.recordExcess(e)) })
@@ -139,39 +126,9 @@ func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
 	return s
 }
 
-// InHandshake reports whether the session is in its handshake.
-func (s *Session) InHandshake() bool {
-	return !s.known.Load() && !s.ending.Load() && s.lost.Load() == nil
-}
-
-// Refuse counts the connection among the refused ones, once; it returns false
-// if it was counted before.
-func (s *Session) Refuse(why Refusal) bool {
-	if s.counted.Swap(true) {
-		return false
-	}
-	s.shared.Refused(why)
-	return true
-}
-
 // Claimed returns the identity that the switch has given in its handshake; 0 if it
 // has not come so far.
 func (s *Session) Claimed() flow.DPID { return s.feature.DPID }
-
-// Known reports whether the handshake is over.
-func (s *Session) Known() bool { return s.known.Load() }
-
-// Ending reports whether the session is closing.
-func (s *Session) Ending() bool { return s.ending.Load() }
-
-// End closes the connection for a reason of ours.
-func (s *Session) End(reason string) {
-	s.lost.CompareAndSwap(nil, &reason)
-	s.Conn.Close()
-	if s.in.early != nil {
-		s.in.early.stop()
-	}
-}
 
 // Run is the life of a connection: handshake, then messages until it ends.
 func (s *Session) Run() (err error) {
@@ -208,40 +165,6 @@ func (s *Session) Run() (err error) {
 		}
 	}()
 	return s.receive()
-}
-
-// recordExcess logs and counts an excess, and returns it. It returns other errors
-// unchanged.
-func (s *Session) recordExcess(err error) error {
-	e := (*admission.Excess)(nil)
-	if !errors.As(err, &e) {
-		return err
-	}
-	s.shared.total.excesses[e.Bound].Add(1)
-	attrs := []any{"peer", s.Conn.RemoteAddr(), "bound", string(e.Bound), "error", err}
-	if s.known.Load() {
-		attrs = append(attrs, "dpid", s.DPID)
-	}
-	s.shared.Log.Warn("switch exceeds a bound", attrs...)
-	return err
-}
-
-// write writes what the socket does not take at once, until the session ends.
-// If a write fails, goroutines that wait for room in the queue stop waiting.
-func (s *Session) write() {
-	if err := s.out.drain(); err != nil {
-		s.End("write: " + err.Error())
-		s.out.close()
-	}
-}
-
-// endCause returns why the session ends: our reason if we ended it, else the read
-// error.
-func (s *Session) endCause(err error) error {
-	if reason := s.lost.Load(); reason != nil {
-		return errors.New(*reason)
-	}
-	return err
 }
 
 // receive reads in batches, handles every message of a batch and sends the

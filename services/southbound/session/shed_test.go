@@ -45,7 +45,7 @@ func TestShedIsCountedEach(t *testing.T) {
 		}
 	}
 	ours, _ := socketPair(t)
-	s := &Session{shared: h, out: newOutbox(ours, 1<<20, &mastership.Fence{}, trialAccount())}
+	s := &Session{channel: channel{shared: h, out: newOutbox(ours, 1<<20, &mastership.Fence{}, trialAccount())}}
 	s.out.shed = s.shed
 	b := outs(t, 30)
 	if err := s.out.put(b); err != errFenced {

@@ -15,7 +15,7 @@ import (
 // replace them; one more is too many.
 func TestPortTooMany(t *testing.T) {
 	h := newAlone()
-	s := &Session{shared: h, ports: map[flow.Port]*port{}, account: h.memory.NewAccount(time.Now(), nil, nil)}
+	s := &Session{channel: channel{shared: h, account: h.memory.NewAccount(time.Now(), nil, nil)}, ports: map[flow.Port]*port{}}
 	s.account.Establish()
 	var list []openflow.PortDesc
 	for n := range admission.PortsMost {

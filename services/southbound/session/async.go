@@ -74,7 +74,7 @@ func (s *Session) handleAsyncPorts() error {
 		if err != nil {
 			return err
 		}
-		return s.portStatus(reason, &desc)
+		return s.ports.record(reason, &desc)
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 )
 
@@ -74,22 +73,10 @@ func (s *Session) Unanswered(err error) error {
 }
 
 // ModifyPort asks the switch to change a port.
-func (s *Session) ModifyPort(ctx context.Context, req *api.ModifyPortRequest) (result *api.ApplyResult, err error) {
-	s.mu.Lock()
-	p := s.ports[flow.Port(req.Port)]
-	if p == nil || p.removed {
-		s.mu.Unlock()
-		return nil, api.Errorf(codes.NotFound, "switch %v has no port %d", s.DPID, req.Port)
-	}
-	m := openflow.PortMod{Port: p.desc.No, HWAddr: p.desc.HWAddr, Config: req.Config, Mask: req.Mask, Advertise: p.desc.Advertised}
-	s.mu.Unlock()
-	if req.Advertise != nil {
-		m.Advertise = *req.Advertise
-	}
-	if req.HwAddr != nil {
-		if m.HWAddr, err = flow.ParseMAC(*req.HwAddr); err != nil {
-			return nil, api.Errorf(codes.InvalidArgument, "hw_addr: %w", err)
-		}
+func (s *Session) ModifyPort(ctx context.Context, req *api.ModifyPortRequest) (*api.ApplyResult, error) {
+	m, err := s.ports.modification(req)
+	if err != nil {
+		return nil, err
 	}
 	return s.Confirm(ctx, func(xid uint32) ([]byte, error) { return s.Version.AppendPortMod(nil, xid, &m) })
 }

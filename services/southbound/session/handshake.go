@@ -222,13 +222,13 @@ func (s *Session) describePorts() error {
 	ports := s.feature.Ports
 	if s.Version == openflow.V10 {
 		s.feature.Ports = nil
-		return s.addPorts(ports)
+		return s.ports.addPorts(ports)
 	}
 	return s.ask(openflow.MultipartPortDesc, func(body []byte) (err error) {
 		if ports, err = s.Version.DecodePortDesc(body, ports[:0]); err != nil {
 			return err
 		}
-		return s.addPorts(ports)
+		return s.ports.addPorts(ports)
 	})
 }
 

@@ -47,16 +47,16 @@ type Session struct {
 	usable  uint32   // tables from table 0 on without a gap
 	gapped  []uint32 // the numbers of all if there are gaps
 	desc    openflow.Desc
-	since   time.Time
+
+	mu    sync.Mutex // guards since
+	since time.Time
 
 	Mastered  bool          // the handshake made this process master
 	claiming  atomic.Uint32 // xid of a later request for mastership
 	asking    atomic.Uint32 // xid of the request for the switch's generation
 	roleState roleState
 
-	mu    sync.Mutex // guards ports
-	ports map[flow.Port]*port
-	held  atomic.Bool // a port event is held back
+	ports portTable
 
 	limits atomic.Pointer[[]*api.PortLimit] // as of the last window; nil if there are none
 
@@ -103,7 +103,8 @@ const lookPackets = 16
 
 // NewSession returns the session of a connection.
 func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
-	s := &Session{channel: channel{shared: h}, secrets: secrets, Begun: time.Now(), ports: map[flow.Port]*port{}}
+	s := &Session{channel: channel{shared: h}, secrets: secrets, Begun: time.Now()}
+	s.ports.channel, s.ports.known = &s.channel, map[flow.Port]*port{}
 	s.account = h.memory.NewAccount(s.Begun,
 		func(e *admission.Excess) { s.End(s.recordExcess(e).Error()) },
 		func(e *admission.Excess) { s.waits.abandon(s.recordExcess(e)) })
@@ -371,6 +372,22 @@ func (s *Session) message(msg []byte) error {
 	}
 	return nil
 }
+
+// portStatus handles a port-status message (OpenFlow 1.3.5 §7.4.3). An error ends the
+// session.
+func (s *Session) portStatus(reason openflow.PortReason, desc *openflow.PortDesc) error {
+	if !s.active {
+		return s.ports.record(reason, desc)
+	}
+	held, err := s.ports.report(reason, desc)
+	if held {
+		s.count.portEventsHeld.Add(1)
+	}
+	return err
+}
+
+// PortList returns the ports in the order of their numbers.
+func (s *Session) PortList() []*api.Port { return s.ports.list() }
 
 // packetIn runs a packet through the pipeline and carries out the decision.
 func (s *Session) packetIn(msg []byte) error {

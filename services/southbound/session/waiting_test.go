@@ -15,13 +15,13 @@ import (
 // replace them; one more is too many.
 func TestPortTooMany(t *testing.T) {
 	h := newAlone()
-	s := &Session{channel: channel{shared: h, account: h.memory.NewAccount(time.Now(), nil, nil)}, ports: map[flow.Port]*port{}}
-	s.account.Establish()
+	ports := portTable{channel: &channel{shared: h, account: h.memory.NewAccount(time.Now(), nil, nil)}, known: map[flow.Port]*port{}}
+	ports.account.Establish()
 	var list []openflow.PortDesc
 	for n := range admission.PortsMost {
 		list = append(list, openflow.PortDesc{No: flow.Port(n + 1)})
 	}
-	if err := s.addPorts(list); err != nil {
+	if err := ports.addPorts(list); err != nil {
 		t.Fatal(err)
 	}
 	extra := openflow.PortDesc{No: admission.PortsMost + 1}
@@ -33,7 +33,7 @@ func TestPortTooMany(t *testing.T) {
 		{openflow.PortAdded, &extra, true}, {openflow.PortModified, &list[0], false}, {openflow.PortDeleted, &list[0], false},
 		{openflow.PortAdded, &extra, false}, {openflow.PortAdded, &list[0], true},
 	} {
-		err := s.portStatus(step.reason, step.desc)
+		err := ports.record(step.reason, step.desc)
 		if e := (*admission.Excess)(nil); errors.As(err, &e) != step.over || step.over && e.Bound != admission.BoundPorts {
 			t.Errorf("port %v, reason %d: %v", step.desc.No, step.reason, err)
 		}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -177,22 +176,6 @@ func (s *Session) requestRole(role openflow.Role, generation uint64) (openflow.R
 		return 0, 0, err
 	}
 	return s.Version.DecodeRoleReply(msg)
-}
-
-// CurrentRole asks for the role without changing it (OpenFlow 1.3.5 §7.3.9), of
-// a session that is established.
-func (s *Session) CurrentRole(ctx context.Context) (openflow.Role, uint64, error) {
-	msg, err := s.Exchange(ctx, func(xid uint32) ([]byte, error) {
-		return s.Version.AppendRoleRequest(nil, xid, openflow.RoleNoChange, 0)
-	})
-	if err != nil {
-		return 0, 0, err
-	}
-	role, generation, err := s.Version.DecodeRoleReply(msg)
-	if err != nil {
-		return 0, 0, s.Garbled(err)
-	}
-	return role, generation, nil
 }
 
 // takeRole becomes master under this run's epoch, or slave while another

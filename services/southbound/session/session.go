@@ -33,11 +33,10 @@ type Pipeline interface {
 // pipeline for its packets; any goroutine may send.
 type Session struct {
 	channel
+	exchanges
 	secrets *secure.Secrets // nil, as the next: without TLS
 	secured *secure.Secured
 	Begun   time.Time
-	waits   waits
-	answers [openflow.MultipartPortDesc + 1]atomic.Bool // it has answered requests of the type
 	claims  admission.Claims
 	async   asyncMessages
 	waiting admission.Buffer // memory for a workspace that waits for the switch to read
@@ -104,6 +103,7 @@ const lookPackets = 16
 // NewSession returns the session of a connection.
 func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
 	s := &Session{channel: channel{shared: h}, secrets: secrets, Begun: time.Now()}
+	s.exchanges.channel = &s.channel
 	s.ports.channel, s.ports.known = &s.channel, map[flow.Port]*port{}
 	s.account = h.memory.NewAccount(s.Begun,
 		func(e *admission.Excess) { s.End(s.recordExcess(e).Error()) },

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -198,17 +199,25 @@ func (w *waits) close() {
 	}
 }
 
+// exchanges are the requests of a session and what comes back for them: those under
+// way, and which kinds the switch is known to answer. Any goroutine may use it.
+type exchanges struct {
+	*channel
+	waits   waits
+	answers [openflow.MultipartPortDesc + 1]atomic.Bool // it has answered requests of the type
+}
+
 // await waits until an exchange ends, for as long as the context and the
 // timeout allow.
-func (s *Session) await(ctx context.Context, p *wait) error {
-	timer := time.NewTimer(s.shared.Config.Load().ConfirmTimeout)
+func (x *exchanges) await(ctx context.Context, p *wait) error {
+	timer := time.NewTimer(x.shared.Config.Load().ConfirmTimeout)
 	defer timer.Stop()
 	select {
 	case <-p.done:
 	case <-timer.C:
-		s.waits.forget(p, api.Errorf(codes.DeadlineExceeded, "switch %v has not answered within %v", s.DPID, s.shared.Config.Load().ConfirmTimeout))
+		x.waits.forget(p, api.Errorf(codes.DeadlineExceeded, "switch %v has not answered within %v", x.DPID, x.shared.Config.Load().ConfirmTimeout))
 	case <-ctx.Done():
-		s.waits.forget(p, api.Errorf(codes.DeadlineExceeded, "switch %v has not answered in time: %w", s.DPID, ctx.Err()))
+		x.waits.forget(p, api.Errorf(codes.DeadlineExceeded, "switch %v has not answered in time: %w", x.DPID, ctx.Err()))
 	}
 	<-p.done
 	return p.err
@@ -221,8 +230,8 @@ const decodedShare = admission.HandshakeShare - 1
 // Multipart asks the switch for statistics or descriptions. It calls add with
 // the bodies of the replies, in order; add returns how many elements it has
 // read so far.
-func (s *Session) Multipart(ctx context.Context, req *openflow.MultipartRequest, add func(body []byte) (int, error)) error {
-	bodies, err := s.parts(ctx, req)
+func (x *exchanges) Multipart(ctx context.Context, req *openflow.MultipartRequest, add func(body []byte) (int, error)) error {
+	bodies, err := x.parts(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -230,23 +239,23 @@ func (s *Session) Multipart(ctx context.Context, req *openflow.MultipartRequest,
 	for _, b := range bodies {
 		size += len(b)
 	}
-	if err := s.account.Take(size * decodedShare); err != nil {
-		if e := (*admission.Excess)(nil); errors.As(s.recordExcess(err), &e) && e.Bound != admission.BoundAll {
-			s.End(err.Error())
+	if err := x.account.Take(size * decodedShare); err != nil {
+		if e := (*admission.Excess)(nil); errors.As(x.recordExcess(err), &e) && e.Bound != admission.BoundAll {
+			x.End(err.Error())
 		}
-		return api.Errorf(codes.ResourceExhausted, "switch %v: %w", s.DPID, err)
+		return api.Errorf(codes.ResourceExhausted, "switch %v: %w", x.DPID, err)
 	}
-	defer s.account.Give(size * decodedShare)
+	defer x.account.Give(size * decodedShare)
 	most := elementsMost(req.Type)
 	for i, b := range bodies {
 		n, err := add(b)
 		if err != nil {
-			return s.Garbled(err)
+			return x.Garbled(err)
 		}
 		if n > most.Most {
-			err := s.recordExcess(most)
-			s.End(err.Error())
-			return api.Errorf(codes.ResourceExhausted, "switch %v: %w", s.DPID, err)
+			err := x.recordExcess(most)
+			x.End(err.Error())
+			return api.Errorf(codes.ResourceExhausted, "switch %v: %w", x.DPID, err)
 		}
 		bodies[i] = nil
 	}
@@ -281,70 +290,70 @@ const silentFor = 250 * time.Millisecond
 // follows it: a switch deals with all that comes before a barrier before it
 // answers that (OpenFlow 1.3.5 section 7.3.8), so one that answers the barrier
 // only does not answer such requests, and nobody waits for it.
-func (s *Session) parts(ctx context.Context, req *openflow.MultipartRequest) ([][]byte, error) {
-	fenced := !s.answers[req.Type].Load()
+func (x *exchanges) parts(ctx context.Context, req *openflow.MultipartRequest) ([][]byte, error) {
+	fenced := !x.answers[req.Type].Load()
 	n := 1
 	if fenced {
 		n = 2
 	}
-	xid := s.xid.Add(uint32(n)) - uint32(n) + 1
-	msg, err := s.Version.AppendMultipartRequest(nil, xid, req)
+	xid := x.xid.Add(uint32(n)) - uint32(n) + 1
+	msg, err := x.Version.AppendMultipartRequest(nil, xid, req)
 	if err != nil {
-		return nil, api.Errorf(codes.Unimplemented, "switch %v: %w", s.DPID, err)
+		return nil, api.Errorf(codes.Unimplemented, "switch %v: %w", x.DPID, err)
 	}
-	p, err := s.waits.add(xid, 1)
+	p, err := x.waits.add(xid, 1)
 	if err != nil {
-		return nil, s.readError(err)
+		return nil, x.readError(err)
 	}
 	if fenced {
-		fence, err := s.waits.add(xid+1, 1)
+		fence, err := x.waits.add(xid+1, 1)
 		if err != nil {
-			s.waits.forget(p, err)
-			return nil, s.readError(err)
+			x.waits.forget(p, err)
+			return nil, x.readError(err)
 		}
-		msg = s.Version.AppendBarrierRequest(msg, xid+1)
+		msg = x.Version.AppendBarrierRequest(msg, xid+1)
 		watched, end := context.WithCancel(ctx)
 		defer end()
-		go s.giveUpSilent(watched, p, fence)
+		go x.giveUpSilent(watched, p, fence)
 	}
-	if err = s.out.put(msg); err != nil {
-		s.waits.forget(p, err)
+	if err = x.out.put(msg); err != nil {
+		x.waits.forget(p, err)
 	} else {
-		err = s.await(ctx, p)
+		err = x.await(ctx, p)
 	}
 	if err != nil {
-		return nil, s.readError(err)
+		return nil, x.readError(err)
 	}
-	s.answers[req.Type].Store(true)
+	x.answers[req.Type].Store(true)
 	return p.bodies, nil
 }
 
 // giveUpSilent ends an exchange when the switch has answered the barrier behind
 // it, and no part of it silentFor later.
-func (s *Session) giveUpSilent(ctx context.Context, p, fence *wait) {
+func (x *exchanges) giveUpSilent(ctx context.Context, p, fence *wait) {
 	select {
 	case <-fence.done:
 	case <-p.done:
 	case <-ctx.Done():
 	}
-	if fenced := s.waits.forget(fence, ctx.Err()); fenced || fence.err != nil {
+	if fenced := x.waits.forget(fence, ctx.Err()); fenced || fence.err != nil {
 		return // not answered, or refused
 	}
 	select {
 	case <-p.done:
 	case <-ctx.Done():
 	case <-time.After(silentFor):
-		s.waits.forgetSilent(p, api.Errorf(codes.Unimplemented, "switch %v has not answered such a request, but the barrier after it", s.DPID))
+		x.waits.forgetSilent(p, api.Errorf(codes.Unimplemented, "switch %v has not answered such a request, but the barrier after it", x.DPID))
 	}
 }
 
 // readError is the error for an answer that could not be had.
-func (s *Session) readError(err error) error {
+func (x *exchanges) readError(err error) error {
 	if refusal := (*openflow.Error)(nil); errors.As(err, &refusal) {
-		return api.Errorf(codes.Unimplemented, "switch %v: %w", s.DPID, err)
+		return api.Errorf(codes.Unimplemented, "switch %v: %w", x.DPID, err)
 	}
 	if api.KindOf(err) == codes.Unknown {
-		return api.Errorf(codes.Unavailable, "switch %v: %w", s.DPID, err)
+		return api.Errorf(codes.Unavailable, "switch %v: %w", x.DPID, err)
 	}
 	return err
 }

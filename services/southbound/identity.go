@@ -45,7 +45,7 @@ func (h *hub) Claim(s *session.Session) error {
 		o.End(inUse(s).Error())
 	}
 	if len(others) > 0 {
-		s.ConfirmRole()
+		s.Role.Confirm()
 	}
 	return nil
 }

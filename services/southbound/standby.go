@@ -22,7 +22,7 @@ func (h *hub) HandleHigherGeneration(generation uint64) bool { return h.onHigher
 // AddSession adds a session whose handshake is over.
 func (h *hub) AddSession(s *session.Session) error {
 	h.mu.Lock()
-	if s.Mastered || s.Version == openflow.V10 && h.isMasterOf(s.DPID) {
+	if s.Role.Mastered || s.Version == openflow.V10 && h.isMasterOf(s.DPID) {
 		h.mu.Unlock()
 		s.Activate()
 		return nil
@@ -32,7 +32,7 @@ func (h *hub) AddSession(s *session.Session) error {
 	h.mu.Unlock()
 	h.Log.Info("switch standing by", "dpid", s.DPID, "peer", s.Conn.RemoteAddr(), "version", s.Version, "of_another_partition", guest)
 	if claim { // this process became master during the handshake
-		return s.AskMaster(epoch)
+		return s.Role.Claim(epoch)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func (h *hub) promote(epoch uint64) {
 	}
 	h.mu.Unlock()
 	for _, s := range list {
-		if err := s.AskMaster(epoch); err != nil {
+		if err := s.Role.Claim(epoch); err != nil {
 			s.End(err.Error())
 		}
 	}

@@ -17,7 +17,7 @@ type Timeouts struct{ EchoInterval, DeadAfter, WriteTimeout time.Duration }
 // master. It also sends packets and events that are held for too long.
 func (s *Session) Check(now time.Time, t *Timeouts) {
 	s.ports.releaseHeld(now)
-	s.checkRole(now, t.EchoInterval)
+	s.Role.checkRole(now, t.EchoInterval)
 	s.out.release() // the reader that holds packets for it may itself be held up
 	silent := now.Sub(time.Unix(0, s.lastRead.Load()))
 	partial, asked := s.partial.Load(), s.asked.Load()

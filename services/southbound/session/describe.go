@@ -24,8 +24,8 @@ func (s *Session) Describe() *api.Switch {
 		PacketIns: s.count.packetIns.Load(), PacketOuts: s.count.packetOuts.Load(), FlowMods: s.count.flowMods.Load(),
 		Errors: s.count.errors.Load(), Shed: s.count.shed.Load(), EchoUs: uint64(s.echo.Load() / 1000),
 	}
-	if s.role != openflow.RoleNoChange {
-		d.Role = s.role.String()
+	if s.Role.role != openflow.RoleNoChange {
+		d.Role = s.Role.role.String()
 	}
 	return d
 }

@@ -23,8 +23,8 @@ func (s *Session) enroll() error {
 	if err := s.takeSlave(0); err != nil { // with the switch's generation, if it has one
 		return err
 	}
-	s.Mastered = true   // nothing to wait for: it stays a slave
-	xid := s.xid.Add(1) // of both messages: the answer is a refusal or the barrier reply
+	s.Role.Mastered = true // nothing to wait for: it stays a slave
+	xid := s.xid.Add(1)    // of both messages: the answer is a refusal or the barrier reply
 	msg, err := s.Version.AppendSetControllerID(nil, xid, s.shared.Receiver.Number)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ func (s *Session) refused(msg []byte) error {
 		return err
 	}
 	s.count.errors.Add(1)
-	if s.handleRoleError(e) {
+	if s.Role.handleRoleError(e) {
 		return nil
 	}
 	waited, err := s.waits.refuse(e)

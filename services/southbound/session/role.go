@@ -30,8 +30,7 @@ func (s *Session) establish() error {
 // it.
 func (s *Session) Activate() {
 	s.active = true
-	s.roleState.asked.Store(time.Now().UnixNano())
-	s.roleState.master.Store(s.role == openflow.RoleMaster)
+	s.Role.begin(time.Now())
 	s.pipeline = s.shared.Open(s.DPID, s.applyRemote)
 	s.admission = admission.NewFilter(s.shared.Config.Load().Flood, s.account)
 	s.backlog.away, _ = s.pipeline.(awayer)
@@ -75,93 +74,6 @@ func (s *Session) Renew(now time.Time) {
 	s.since = now
 }
 
-// AskMaster asks the switch for the role of master. A switch without roles
-// (OpenFlow 1.0) has no master; claim sends it a barrier.
-func (s *Session) AskMaster(epoch uint64) error {
-	xid := s.xid.Add(1)
-	msg := s.Version.AppendBarrierRequest(nil, xid)
-	if s.Version == openflow.V13 {
-		var err error
-		if msg, err = s.Version.AppendRoleRequest(nil, xid, openflow.RoleMaster, epoch); err != nil {
-			return err
-		}
-	}
-	s.claiming.Store(xid)
-	return s.out.put(msg)
-}
-
-// handleWhileSlave handles a message of a switch while this process is not, or not
-// yet, its master. done is false if the message needs no special treatment.
-func (s *Session) handleWhileSlave(msg []byte) (done bool, err error) {
-	h, err := openflow.ParseHeader(msg)
-	if err != nil || h.Version != s.Version {
-		return false, err
-	}
-	claimed := h.Xid == s.claiming.Load() && h.Xid != 0
-	switch h.Type {
-	case openflow.TypeEchoRequest, openflow.TypeEchoReply, openflow.TypePortStatus, openflow.TypeFeaturesReply:
-		return false, nil
-	case openflow.TypeBarrierReply:
-		if claimed && s.Version == openflow.V10 {
-			return true, s.takeOver()
-		}
-	case openflow.TypeRoleReply:
-		role, generation, err := s.Version.DecodeRoleReply(msg)
-		switch {
-		case err != nil:
-			return true, err
-		case h.Xid == s.asking.Load() && h.Xid != 0:
-			return true, s.handleHigherGeneration(generation)
-		case claimed && role == openflow.RoleMaster:
-			s.role = role
-			return true, s.takeOver()
-		case claimed:
-			return true, fmt.Errorf("switch %v answered the request for master with %v", s.DPID, role)
-		}
-	case openflow.TypeError:
-		e, err := s.Version.DecodeError(msg)
-		if err != nil || !claimed {
-			return true, err
-		}
-		return true, s.handleClaimError(e)
-	}
-	return true, nil
-}
-
-// handleClaimError handles the switch's refusal of a claim to be master.
-func (s *Session) handleClaimError(e openflow.Error) error {
-	if !staleRole(&e) {
-		s.role = openflow.RoleEqual
-		s.shared.Log.Info("switch has no roles, used as it is", "dpid", s.DPID, "error", e.Error())
-		return s.takeOver()
-	}
-	xid := s.xid.Add(1)
-	msg, err := s.Version.AppendRoleRequest(nil, xid, openflow.RoleNoChange, 0)
-	if err != nil {
-		return err
-	}
-	s.asking.Store(xid)
-	return s.out.put(msg)
-}
-
-// handleHigherGeneration handles a switch that reports a higher generation than that
-// of this process, which is its master as far as it knows.
-func (s *Session) handleHigherGeneration(theirs uint64) error {
-	if s.shared.owner.HandleHigherGeneration(theirs) {
-		return nil // the switch is claimed again under a higher epoch, or the session ends
-	}
-	return s.laterMaster(theirs)
-}
-
-func (s *Session) laterMaster(theirs uint64) error {
-	ours, _ := s.shared.owner.IsOwner(s.DPID)
-	return fmt.Errorf("switch %v has a later master (generation %d, ours %d): another controller, or this one with an older clock, has programmed it", s.DPID, theirs, ours)
-}
-
-func staleRole(e *openflow.Error) bool {
-	return e.Type == openflow.ErrRoleRequestFailed && e.Code == openflow.RoleRequestFailedStale
-}
-
 // requestRole asks for a role and waits for the answer, during the handshake.
 func (s *Session) requestRole(role openflow.Role, generation uint64) (openflow.Role, uint64, error) {
 	xid := s.xid.Add(1)
@@ -189,7 +101,7 @@ func (s *Session) takeRole() error {
 	var refused *openflow.Error
 	switch {
 	case err == nil && role == openflow.RoleMaster:
-		s.role, s.Mastered = role, true
+		s.Role.role, s.Role.Mastered = role, true
 		return nil
 	case err == nil:
 		return fmt.Errorf("switch %v answered the request for master with %v", s.DPID, role)
@@ -198,9 +110,9 @@ func (s *Session) takeRole() error {
 		if s.shared.owner.HandleHigherGeneration(theirs) {
 			return s.takeSlave(theirs) // until the epoch is higher
 		}
-		return s.laterMaster(theirs)
+		return s.Role.laterMaster(theirs)
 	case errors.As(err, &refused):
-		s.role, s.Mastered = openflow.RoleEqual, true
+		s.Role.role, s.Role.Mastered = openflow.RoleEqual, true
 		s.shared.Log.Info("switch has no roles, used as it is", "dpid", s.DPID, "error", refused)
 		return nil
 	}
@@ -220,24 +132,11 @@ func (s *Session) takeSlave(generation uint64) error {
 	}
 	switch {
 	case errors.As(err, &refused) && !staleRole(refused):
-		s.role = openflow.RoleEqual
+		s.Role.role = openflow.RoleEqual
 		return nil
 	case err != nil:
 		return err
 	}
-	s.role = role
+	s.Role.role = role
 	return nil
-}
-
-// ConfirmRole asks a switch again for the role of master: a second connection
-// of the same switch may have got the role meanwhile, so that this one lost it
-// (OpenFlow 1.3.5 §6.3.6).
-func (s *Session) ConfirmRole() {
-	epoch, master := s.shared.owner.IsOwner(s.DPID)
-	if s.role != openflow.RoleMaster || !master {
-		return
-	}
-	if msg, err := s.Version.AppendRoleRequest(nil, s.xid.Add(1), openflow.RoleMaster, epoch); err == nil {
-		_ = s.out.put(msg)
-	}
 }

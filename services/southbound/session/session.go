@@ -40,7 +40,6 @@ type Session struct {
 	claims  admission.Claims
 	async   asyncMessages
 	waiting admission.Buffer // memory for a workspace that waits for the switch to read
-	role    openflow.Role
 	feature openflow.Features
 	tables  tables
 	usable  uint32   // tables from table 0 on without a gap
@@ -50,11 +49,7 @@ type Session struct {
 	mu    sync.Mutex // guards since
 	since time.Time
 
-	Mastered  bool          // the handshake made this process master
-	claiming  atomic.Uint32 // xid of a later request for mastership
-	asking    atomic.Uint32 // xid of the request for the switch's generation
-	roleState roleState
-
+	Role  roleState
 	ports portTable
 
 	limits atomic.Pointer[[]*api.PortLimit] // as of the last window; nil if there are none
@@ -103,7 +98,8 @@ const lookPackets = 16
 // NewSession returns the session of a connection.
 func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
 	s := &Session{channel: channel{shared: h}, secrets: secrets, Begun: time.Now()}
-	s.exchanges.channel = &s.channel
+	s.exchanges.channel, s.Role.channel = &s.channel, &s.channel
+	s.Role.restored = func() { h.owner.AnnounceRestored(s) }
 	s.ports.channel, s.ports.known = &s.channel, map[flow.Port]*port{}
 	s.account = h.memory.NewAccount(s.Begun,
 		func(e *admission.Excess) { s.End(s.recordExcess(e).Error()) },
@@ -304,8 +300,11 @@ func (s *Session) send() error {
 // message handles one message of a switch that is up.
 func (s *Session) message(msg []byte) error {
 	if !s.active {
-		if done, err := s.handleWhileSlave(msg); done || err != nil {
+		switch outcome, err := s.Role.handleWhileSlave(msg); {
+		case err != nil || outcome == handled:
 			return err
+		case outcome == becameMaster:
+			return s.takeOver()
 		}
 	}
 	if msg[0] == byte(s.Version) && msg[1] == byte(openflow.TypePacketIn) { // most of them; the number is the same in 1.0
@@ -346,7 +345,7 @@ func (s *Session) message(msg []byte) error {
 		}
 		return s.waits.answer(h.Xid, r.Body, r.More)
 	case openflow.TypeRoleReply:
-		if mine, err := s.handleRoleReply(h.Xid, msg); mine {
+		if mine, err := s.Role.handleRoleReply(h.Xid, msg); mine {
 			return err
 		}
 		return s.waits.answer(h.Xid, msg, false)

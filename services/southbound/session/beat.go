@@ -14,30 +14,30 @@ import (
 )
 
 // peer is a session as the standing order for beats sees it.
-type peer struct{ s *Session }
+type peer struct{ *channel }
 
-func (p peer) NextXid() uint32 { return p.s.xid.Add(1) }
+func (p peer) NextXid() uint32 { return p.xid.Add(1) }
 
 // SendBeat sends an echo request, ahead of all queued messages if what is
 // real-time is first.
 func (p peer) SendBeat(msg []byte) error {
-	if p.s.shared.Config.Load().RealtimeFirst {
-		return p.s.out.putFirst(msg)
+	if p.shared.Config.Load().RealtimeFirst {
+		return p.out.putFirst(msg)
 	}
-	return p.s.out.put(msg)
+	return p.out.put(msg)
 }
 
 // beginBeats puts the switch under the standing order.
-func (s *Session) beginBeats() {
-	request, err := s.Version.AppendEchoRequest(nil, 0, nil)
+func (l *liveness) beginBeats() {
+	request, err := l.Version.AppendEchoRequest(nil, 0, nil)
 	if err == nil { // the versions that a session may have all have one
-		s.beat.Store(s.shared.Beats.Add(peer{s}, s.DPID.String(), request))
+		l.beat.Store(l.shared.Beats.Add(peer{l.channel}, l.DPID.String(), request))
 	}
 }
 
 // endBeats undoes beginBeats.
-func (s *Session) endBeats(cause error) {
-	m := s.beat.Swap(nil)
+func (l *liveness) endBeats(cause error) {
+	m := l.beat.Swap(nil)
 	if m == nil {
 		return
 	}
@@ -45,13 +45,13 @@ func (s *Session) endBeats(cause error) {
 	if cause != nil {
 		reason = Printable(cause.Error())
 	}
-	s.shared.Beats.Drop(m, reason)
+	l.shared.Beats.Drop(m, reason)
 }
 
 // joinBeat adds the switch's next beat to messages that are about to be
 // written to it, if it is due soon; at is about now, by the clock of the beats.
-func (s *Session) joinBeat(b []byte, at int64) []byte {
-	if m := s.beat.Load(); m != nil {
+func (l *liveness) joinBeat(b []byte, at int64) []byte {
+	if m := l.beat.Load(); m != nil {
 		return m.Join(b, at)
 	}
 	return b
@@ -73,7 +73,7 @@ func (h *Shared) ListBeats(_ context.Context, req *api.ListBeatsRequest) (*api.L
 	resp := &api.ListBeatsResponse{Counts: h.Beats.Counts()}
 	if req.GetDpid() == "" {
 		for _, s := range h.Up.All() {
-			if m := s.beat.Load(); m != nil {
+			if m := s.alive.beat.Load(); m != nil {
 				resp.Switches = append(resp.Switches, m.Describe())
 			}
 		}
@@ -85,7 +85,7 @@ func (h *Shared) ListBeats(_ context.Context, req *api.ListBeatsRequest) (*api.L
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
 	if s := h.Session(sw); s != nil {
-		if m := s.beat.Load(); m != nil {
+		if m := s.alive.beat.Load(); m != nil {
 			resp.Switches = append(resp.Switches, m.Describe())
 			return resp, nil
 		}

@@ -22,7 +22,7 @@ func (s *Session) Describe() *api.Switch {
 		Tables: s.usable, TableIds: s.gapped, Buffers: s.feature.Buffers, Ports: uint32(s.ports.size()),
 		Since:     since.UTC().Format(time.RFC3339),
 		PacketIns: s.count.packetIns.Load(), PacketOuts: s.count.packetOuts.Load(), FlowMods: s.count.flowMods.Load(),
-		Errors: s.count.errors.Load(), Shed: s.count.shed.Load(), EchoUs: uint64(s.echo.Load() / 1000),
+		Errors: s.count.errors.Load(), Shed: s.count.shed.Load(), EchoUs: uint64(s.alive.echo.Load() / 1000),
 	}
 	if s.Role.role != openflow.RoleNoChange {
 		d.Role = s.Role.role.String()

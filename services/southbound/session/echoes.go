@@ -165,7 +165,7 @@ func (h *Shared) EchoSwitches(ctx context.Context, req *api.EchoSwitchesRequest)
 			continue
 		}
 		asked[i], xids[i] = s, s.xid.Add(1)
-		if err := s.sendEcho(echo{xids[i], time.Now(), r, i}); err != nil {
+		if err := s.alive.sendEcho(echo{xids[i], time.Now(), r, i}); err != nil {
 			r.failed(i, err.Error())
 		}
 	}
@@ -180,23 +180,23 @@ func (h *Shared) EchoSwitches(ctx context.Context, req *api.EchoSwitchesRequest)
 	}
 	for i, s := range asked {
 		if s != nil {
-			s.echoes.take(xids[i])
+			s.alive.echoes.take(xids[i])
 		}
 	}
 	return r.end(why), nil
 }
 
 // sendEcho sends an echo request ahead of all queued messages.
-func (s *Session) sendEcho(e echo) error {
-	if err := s.echoes.add(e); err != nil {
+func (l *liveness) sendEcho(e echo) error {
+	if err := l.echoes.add(e); err != nil {
 		return err
 	}
-	msg, err := s.Version.AppendEchoRequest(make([]byte, 0, 8), e.xid, nil)
+	msg, err := l.Version.AppendEchoRequest(make([]byte, 0, 8), e.xid, nil)
 	if err == nil {
-		err = s.out.putFirst(msg)
+		err = l.out.putFirst(msg)
 	}
 	if err != nil {
-		s.echoes.take(e.xid)
+		l.echoes.take(e.xid)
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 func (s *Session) roll(now int64, behind bool) {
 	s.admission.Rule = s.shared.Config.Load().Flood
 	before := len(s.admission.Limited)
-	by := admission.Pressure{Full: behind || s.queueFull(now), Elsewhere: s.shared.sending.Add(now, &s.sent, s.admission.Rate)}
+	by := admission.Pressure{Full: behind || s.alive.queueFull(now), Elsewhere: s.shared.sending.Add(now, &s.sent, s.admission.Rate)}
 	changes := s.admission.Roll(now, by, nil)
 	for _, c := range changes {
 		if c.Ended {
@@ -69,21 +69,4 @@ func (s *Session) describeLimit(l *admission.PortLimit) *api.PortLimit {
 		p.Mac = l.MAC.String()
 	}
 	return p
-}
-
-// slowEcho is the least time that an echo takes if the queue of a switch is
-// full; slowFactor is how many times its fastest echo it takes then.
-const (
-	slowEcho   = 100 * time.Millisecond
-	slowFactor = 4
-)
-
-// queueFull reports whether an answer of the switch takes so long that the
-// queue before it must be full.
-func (s *Session) queueFull(now int64) bool {
-	since := s.echoes.oldest()
-	if at := s.asked.Load(); at != 0 && (since == 0 || at < since) {
-		since = at
-	}
-	return since != 0 && now-since > max(int64(slowEcho), slowFactor*s.fastest.Load())
 }

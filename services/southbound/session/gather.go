@@ -47,7 +47,7 @@ func (s *Session) holdForeign(target *Session, d *flow.Decision) {
 		return
 	}
 	target.count.op(flow.OpPacketOut)
-	b = target.joinBeat(b, s.at)
+	b = target.alive.joinBeat(b, s.at)
 	ws.foreign = b[:0]
 	mine, err := target.out.hold(b)
 	if err != nil {

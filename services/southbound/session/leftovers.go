@@ -25,7 +25,7 @@ func (s *Session) resume(left []recovery.LeftOver) {
 	s.progress.Pending.Add(int64(len(left)))
 	s.leftOvers = leftOvers{left, time.Now().Add(againAfter).UnixNano()}
 	// The answer wakes the goroutine in case the switch sends nothing else.
-	time.AfterFunc(againAfter, func() { s.askEcho(time.Now()) })
+	time.AfterFunc(againAfter, func() { s.alive.askEcho(time.Now()) })
 }
 
 // handleLeftOvers handles what was left as if it had arrived now.

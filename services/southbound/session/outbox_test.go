@@ -21,17 +21,17 @@ func TestEchoIsTimedWhereItIsRead(t *testing.T) {
 		r := &echoRound{resp: &api.EchoSwitchesResponse{Echoes: make([]*api.SwitchEcho, 2)}, left: 2, done: make(chan struct{})}
 		time.Sleep(2 * time.Millisecond)
 		for i := range 2 {
-			if err := s.echoes.add(echo{uint32(i), time.Now(), r, i}); err != nil {
+			if err := s.alive.echoes.add(echo{uint32(i), time.Now(), r, i}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		time.Sleep(3 * time.Millisecond)
 		read := time.Now().UnixNano()
 		time.Sleep(40 * time.Millisecond)
-		s.echoReply(0, read)
+		s.alive.echoReply(0, read)
 		time.Sleep(5 * time.Millisecond)
 		e := r.end("no answer").Echoes
-		if e[0].RttUs != 3000 || e[0].Error != "" || s.echo.Load() != int64(3*time.Millisecond) {
+		if e[0].RttUs != 3000 || e[0].Error != "" || s.alive.echo.Load() != int64(3*time.Millisecond) {
 			t.Errorf("%v", e[0])
 		}
 		if e[1].Error != "no answer" {

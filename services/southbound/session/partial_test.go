@@ -23,16 +23,16 @@ func TestUnfinishedIsOneMessage(t *testing.T) {
 		var watching, work sync.WaitGroup
 		watching.Go(func() { _ = s.shared.watch.Run(ctx, func(time.Time) {}) }) // until ctx ends
 		if early {
-			s.pulse.until.Store(math.MaxInt64)
+			s.alive.pulse.until.Store(math.MaxInt64)
 		}
 		work.Go(func() { _ = s.receive() }) // until its end is closed
 		one := numbered(t, nil, 0, 0, 1)
 		half := len(one) / 2
 		begun := func(after int64) int64 {
-			for end := time.Now().Add(testwait.Limit); s.partial.Load() <= after && time.Now().Before(end); {
+			for end := time.Now().Add(testwait.Limit); s.alive.partial.Load() <= after && time.Now().Before(end); {
 				time.Sleep(time.Millisecond)
 			}
-			return s.partial.Load()
+			return s.alive.partial.Load()
 		}
 		if _, err := ends[0].Write(one[:half]); err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func TestFewMessagesAreReadOnce(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var watching, work sync.WaitGroup
 	watching.Go(func() { _ = s.shared.watch.Run(ctx, func(time.Time) {}) }) // until ctx ends
-	s.pulse.until.Store(math.MaxInt64)
+	s.alive.pulse.until.Store(math.MaxInt64)
 	var reads atomic.Int32
 	read := s.in.early.read
 	s.in.early.read = func(fd uintptr) bool {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
+	"github.com/weft-sdn/weft/services/southbound/recovery"
 )
 
 // readAhead buffers bytes that the watch, or the session's goroutine itself, reads
@@ -21,11 +21,12 @@ import (
 // messages wait before them. Whole messages wait for the goroutine, and the
 // beginning of a message waits for its end.
 type readAhead struct {
-	s       *Session
-	raw     syscall.RawConn
-	read    func(uintptr) bool // reads once, into room
-	id      int32              // the id in the watch
-	watched bool               // the watch reads it; only the goroutine uses this field
+	alive    *liveness
+	progress *recovery.Progress
+	raw      syscall.RawConn
+	read     func(uintptr) bool // reads once, into room
+	id       int32              // the id in the watch
+	watched  bool               // the watch reads it; only the goroutine uses this field
 
 	mu     sync.Mutex    // guards what follows
 	on     bool          // the watch reads the connection, too
@@ -67,8 +68,8 @@ func (p *earlySpaces) get() *[]byte {
 	return &b
 }
 
-func newReadAhead(s *Session, raw syscall.RawConn) *readAhead {
-	e := &readAhead{s: s, raw: raw, wake: make(chan struct{}, 1), kept: admission.Buffer{Account: s.account}}
+func newReadAhead(l *liveness, p *recovery.Progress, raw syscall.RawConn) *readAhead {
+	e := &readAhead{alive: l, progress: p, raw: raw, wake: make(chan struct{}, 1), kept: admission.Buffer{Account: l.account}}
 	e.read = func(fd uintptr) bool {
 		e.got, e.failed = readNow(fd, e.room)
 		return true
@@ -112,7 +113,7 @@ func (e *readAhead) stop() {
 // toEnd makes it read on after a short read, until nothing is left: epoll may
 // have reported the end of the connection together with the data.
 func (e *readAhead) fill(now int64, toEnd bool) {
-	first := e.s.shared.Config.Load().RealtimeFirst
+	first := e.alive.shared.Config.Load().RealtimeFirst
 	reads, finished := 0, false
 	for e.full, e.dry = false, false; e.err == nil; reads++ {
 		if len(e.buf) >= EarlyMost && e.whole > 0 || e.broken || reads >= turnMost {
@@ -140,7 +141,7 @@ func (e *readAhead) fill(now int64, toEnd bool) {
 			e.err = io.EOF
 			break
 		}
-		e.s.lastRead.Store(now)
+		e.alive.lastRead.Store(now)
 		n := e.got
 		e.buf = e.buf[:len(e.buf)+n]
 		finished = e.scan(now, first) || finished
@@ -149,7 +150,7 @@ func (e *readAhead) fill(now int64, toEnd bool) {
 			break
 		}
 	}
-	e.s.notePartial(e.whole < len(e.buf) && !e.full, finished, now) // full: the switch waits for us
+	e.alive.notePartial(e.whole < len(e.buf) && !e.full, finished, now) // full: the switch waits for us
 	if err := e.kept.Resize(len(e.buf) - e.whole); err != nil && e.err == nil {
 		e.err = err
 	}
@@ -159,7 +160,7 @@ func (e *readAhead) fill(now int64, toEnd bool) {
 // grow enlarges the buffer for a read.
 func (e *readAhead) grow() {
 	if e.space == nil {
-		e.space = e.s.shared.early.get()
+		e.space = e.alive.shared.early.get()
 		e.buf = (*e.space)[:0]
 		return
 	}
@@ -213,7 +214,7 @@ func (e *readAhead) handOver(ws *workspace) {
 // shrink returns an empty buffer to the pool.
 func (e *readAhead) shrink() {
 	if e.space != nil && len(e.buf) == 0 {
-		e.s.shared.early.pool.Put(e.space)
+		e.alive.shared.early.pool.Put(e.space)
 		e.space, e.buf, e.whole = nil, nil, 0
 	}
 }
@@ -224,8 +225,8 @@ func (e *readAhead) shrink() {
 // the goroutine because the switch does not read its answers, it leaves the
 // later ones too: they are answered in order.
 func (e *readAhead) scan(now int64, first bool) (any bool) {
-	s, packetIns := e.s, int64(0)
-	if !first || !s.out.roomFirst(len(e.buf)-e.whole) {
+	l, packetIns := e.alive, int64(0)
+	if !first || !l.out.roomFirst(len(e.buf)-e.whole) {
 		e.left = true
 	}
 	for {
@@ -243,7 +244,7 @@ func (e *readAhead) scan(now int64, first bool) (any bool) {
 		}
 		msg := rest[:n:n]
 		any = true
-		if !e.left && msg[0] == byte(s.Version) && (msg[1] == byte(openflow.TypeEchoRequest) || msg[1] == byte(openflow.TypeEchoReply)) && e.echo(msg, now) {
+		if !e.left && msg[0] == byte(l.Version) && (msg[1] == byte(openflow.TypeEchoRequest) || msg[1] == byte(openflow.TypeEchoReply)) && e.echo(msg, now) {
 			if n == len(rest) {
 				e.buf = e.buf[:e.whole]
 				break
@@ -255,10 +256,10 @@ func (e *readAhead) scan(now int64, first bool) (any bool) {
 		}
 		e.whole += n
 	}
-	s.progress.Read(packetIns)
+	e.progress.Read(packetIns)
 	if len(e.answer) > 0 {
-		if err := s.out.putFirst(e.answer); err != nil {
-			s.shed(err, e.answer)
+		if err := l.out.putFirst(e.answer); err != nil {
+			l.out.shed(err, e.answer)
 		}
 		e.answer = e.answer[:0]
 	}
@@ -267,69 +268,16 @@ func (e *readAhead) scan(now int64, first bool) (any bool) {
 
 // echo handles an echo; it returns false if the goroutine must do so.
 func (e *readAhead) echo(msg []byte, now int64) bool {
-	s := e.s
-	s.pulse.beat(now)
+	e.alive.pulse.beat(now)
 	xid := binary.BigEndian.Uint32(msg[4:])
 	if msg[1] == byte(openflow.TypeEchoReply) {
-		s.echoReply(xid, time.Now().UnixNano()) // handling the messages before it may have taken long
+		e.alive.echoReply(xid, time.Now().UnixNano()) // handling the messages before it may have taken long
 		return true
 	}
-	b, err := s.Version.AppendEchoReply(e.answer, xid, msg[openflow.HeaderLen:])
+	b, err := e.alive.Version.AppendEchoReply(e.answer, xid, msg[openflow.HeaderLen:])
 	if err != nil {
 		return false
 	}
 	e.answer = b
 	return true
-}
-
-// pulse detects heartbeats on a session: a steady series of echoes, not only
-// echoes on an idle connection.
-type pulse struct{ last, until atomic.Int64 } // ns
-
-// Echoes that follow each other within pulseWithin are heartbeats; they count
-// as going on for pulseFor after the last.
-const (
-	pulseWithin = int64(2 * time.Second)
-	pulseFor    = int64(4 * time.Second)
-)
-
-// beat records an echo.
-func (p *pulse) beat(now int64) {
-	if now-p.last.Swap(now) < pulseWithin {
-		p.until.Store(now + pulseFor)
-	}
-}
-
-// beats reports whether there are heartbeats.
-func (p *pulse) beats() bool {
-	until := p.until.Load()
-	return until != 0 && time.Now().UnixNano() < until
-}
-
-// echoReply handles the answer, read at the time read (ns), to one of our echo
-// requests.
-func (s *Session) echoReply(xid uint32, read int64) {
-	age := time.Duration(max(0, time.Now().UnixNano()-read))
-	if m := s.beat.Load(); m != nil {
-		if trip, ok := m.Answered(xid, age); ok {
-			s.roundTrip(int64(trip))
-			return
-		}
-	}
-	if took, ok := s.echoes.answered(xid, age); ok {
-		s.roundTrip(int64(took))
-		return
-	}
-	if at := s.asked.Swap(0); at != 0 {
-		s.roundTrip(read - at)
-		s.doubted.Store(false)
-	}
-}
-
-// roundTrip records how long an answer took, in nanoseconds.
-func (s *Session) roundTrip(took int64) {
-	s.echo.Store(took)
-	if f := s.fastest.Load(); f == 0 || took < f {
-		s.fastest.Store(max(took, 1))
-	}
 }

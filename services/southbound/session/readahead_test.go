@@ -38,7 +38,7 @@ func TestReadAheadIsBounded(t *testing.T) {
 		{"echoes", reply, false, false},
 	} {
 		h := newAlone()
-		e := newReadAhead(&Session{channel: channel{shared: h, Version: openflow.V13, out: &outbox{}}, progress: recovery.Progress{Tally: &recovery.Tally{}}}, endless{})
+		e := newReadAhead(&liveness{channel: &channel{shared: h, Version: openflow.V13, out: &outbox{}}}, &recovery.Progress{Tally: &recovery.Tally{}}, endless{})
 		at, reads := 0, 0
 		e.read = func(uintptr) bool {
 			if reads++; reads > turnMost {
@@ -67,13 +67,13 @@ func TestReadAheadIsBounded(t *testing.T) {
 func TestWatchThatIsOver(t *testing.T) {
 	over, other := watch.New(), watch.New()
 	first, _ := socketPair(t)
-	if _, err := over.Add(secure.RawConn(first), newReadAhead(&Session{}, secure.RawConn(first))); err != nil {
+	if _, err := over.Add(secure.RawConn(first), newReadAhead(&liveness{channel: &channel{}}, &recovery.Progress{}, secure.RawConn(first))); err != nil {
 		t.Fatal(err)
 	}
 	over.Close()
 	defer other.Close()
 	ours, _ := socketPair(t)
-	e := newReadAhead(&Session{}, secure.RawConn(ours))
+	e := newReadAhead(&liveness{channel: &channel{}}, &recovery.Progress{}, secure.RawConn(ours))
 	if _, err := over.Add(e.raw, e); err == nil {
 		t.Error("it takes a connection")
 	}

@@ -276,7 +276,7 @@ func (r *reader) fillFor(early bool) error {
 	}
 	if early && !e.watched {
 		var err error
-		if e.id, err = e.s.shared.watch.Add(e.raw, e); err != nil {
+		if e.id, err = e.alive.shared.watch.Add(e.raw, e); err != nil {
 			return err
 		}
 		e.watched = true
@@ -328,7 +328,7 @@ func (r *reader) fillFor(early bool) error {
 // endEarly stops the watch from reading this connection.
 func (r *reader) endEarly() {
 	if e := r.early; e != nil && e.watched {
-		e.s.shared.watch.Remove(e.raw, e.id)
+		e.alive.shared.watch.Remove(e.raw, e.id)
 		e.watched = false
 	}
 }

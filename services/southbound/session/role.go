@@ -39,13 +39,13 @@ func (s *Session) Activate() {
 	s.progress.Ring = s.outgoing.Ring
 	s.resume(left)
 	s.shared.owner.Join(s)
-	s.beginBeats()
+	s.alive.beginBeats()
 }
 
 // deactivate undoes Activate when the session ends.
 func (s *Session) deactivate(cause error) {
 	s.pipeline.Close()
-	s.endBeats(cause)
+	s.alive.endBeats(cause)
 	s.shared.owner.Leave(s, cause)
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/packet"
 	"github.com/weft-sdn/weft/services/southbound/admission"
-	"github.com/weft-sdn/weft/services/southbound/beats"
 	"github.com/weft-sdn/weft/services/southbound/recovery"
 	"github.com/weft-sdn/weft/services/southbound/secure"
 )
@@ -49,18 +48,13 @@ type Session struct {
 	mu    sync.Mutex // guards since
 	since time.Time
 
+	alive liveness
 	Role  roleState
 	ports portTable
 
 	limits atomic.Pointer[[]*api.PortLimit] // as of the last window; nil if there are none
 
-	lastRead atomic.Int64 // ns
-	asked    atomic.Int64 // when the unanswered echo was sent, in ns
-	doubted  atomic.Bool  // another connection claims the identity
-	partial  atomic.Int64 // since when a message is incomplete, in ns
-	echo     atomic.Int64 // last round trip, in ns
-	fastest  atomic.Int64 // shortest round trip, in ns; 0 before the first
-	count    counts
+	count counts
 
 	// Only the reading goroutine uses these, again for each packet.
 	active    bool // this process is master, and the system knows the switch
@@ -77,10 +71,7 @@ type Session struct {
 
 	setRole func(*flow.PacketIn) // of a receiver: sets the role of a packet's port; nil: no packets
 
-	echoes  echoes
-	beat    atomic.Pointer[beats.Beat] // of the standing order; nil while this process is not master
-	at      int64                      // when the batch began, by the clock of the beats
-	pulse   pulse
+	at      int64        // when the batch began, by the clock of the beats
 	holding []*Session   // switches for which only this batch holds packets; of the reading goroutine
 	remote  remoteOutput // only for the goroutine that delivers decisions of other processes
 }
@@ -98,7 +89,7 @@ const lookPackets = 16
 // NewSession returns the session of a connection.
 func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
 	s := &Session{channel: channel{shared: h}, secrets: secrets, Begun: time.Now()}
-	s.exchanges.channel, s.Role.channel = &s.channel, &s.channel
+	s.exchanges.channel, s.alive.channel, s.Role.channel = &s.channel, &s.channel, &s.channel
 	s.Role.restored = func() { h.owner.AnnounceRestored(s) }
 	s.ports.channel, s.ports.known = &s.channel, map[flow.Port]*port{}
 	s.account = h.memory.NewAccount(s.Begun,
@@ -116,16 +107,30 @@ func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
 	s.in, s.out = newReader(s.Conn, &h.spaces, s.account), newOutbox(s.Conn, cfg.QueueBytes, h.fence, s.account)
 	s.out.shed = s.shed
 	if s.in.raw != nil && s.in.records == nil {
-		s.in.early = newReadAhead(s, s.in.raw)
+		s.in.early = newReadAhead(&s.alive, &s.progress, s.in.raw)
 	}
 	s.pipeline, s.admission = Idle{}, admission.NewFilter(cfg.Flood, s.account)
-	s.lastRead.Store(s.Begun.UnixNano())
+	s.alive.lastRead.Store(s.Begun.UnixNano())
 	return s
 }
 
 // Claimed returns the identity that the switch has given in its handshake; 0 if it
 // has not come so far.
 func (s *Session) Claimed() flow.DPID { return s.feature.DPID }
+
+// Check sends an echo to a silent switch and ends the session of a switch that
+// does not answer, does not read, does not finish a message, or obeys another
+// master. It also sends packets and events that are held for too long.
+func (s *Session) Check(now time.Time, t *Timeouts) {
+	s.ports.releaseHeld(now)
+	s.Role.checkRole(now, t.EchoInterval)
+	s.out.release() // the reader that holds packets for it may itself be held up
+	s.alive.check(now, t)
+}
+
+// Doubt gives a switch whose identity another connection claims a short time
+// to answer an echo.
+func (s *Session) Doubt() { s.alive.doubt() }
 
 // Run is the life of a connection: handshake, then messages until it ends.
 func (s *Session) Run() (err error) {
@@ -140,7 +145,7 @@ func (s *Session) Run() (err error) {
 		s.Conn.Close()
 		s.out.close()
 		s.waits.close()
-		s.echoes.close()
+		s.alive.echoes.close()
 		s.progress.End()
 		s.shared.recovery.End(s.outgoing.Ring)
 		s.account.End()
@@ -175,7 +180,7 @@ func (s *Session) receive() error {
 	}
 	for ready := s.in.ws != nil; ; ready = false { // the handshake may have left messages
 		if !ready {
-			if err := s.in.fillFor(s.shared.Config.Load().RealtimeFirst && s.pulse.beats()); err != nil {
+			if err := s.in.fillFor(s.shared.Config.Load().RealtimeFirst && s.alive.pulse.beats()); err != nil {
 				if errors.Is(err, io.EOF) {
 					return errors.New("closed by the switch")
 				}
@@ -186,7 +191,7 @@ func (s *Session) receive() error {
 		now := began.UnixNano()
 		s.at = s.shared.Beats.At(began)
 		s.shared.pollUrgent(began)
-		s.lastRead.Store(now)
+		s.alive.lastRead.Store(now)
 		ws := s.in.ws
 		left, urgent := survey(s.in.waiting(), s.Version)
 		if !s.in.ahead { // else readAhead counts them
@@ -224,7 +229,7 @@ func (s *Session) receive() error {
 			}
 		}
 		if !s.in.ahead { // else readAhead sees it
-			s.notePartial(s.in.partial(), finished > 0, now)
+			s.alive.notePartial(s.in.partial(), finished > 0, now)
 		}
 		left -= int64(s.batch.packetIns)
 		if err := s.flush(); err != nil {
@@ -238,19 +243,6 @@ func (s *Session) receive() error {
 		if s.in.end >= yieldAt {
 			runtime.Gosched() // a busy switch takes turns with the others
 		}
-	}
-}
-
-// notePartial records whether the beginning of a message waits for its end:
-// since now, if messages before it were finished.
-func (s *Session) notePartial(is, finished bool, now int64) {
-	switch {
-	case !is:
-		s.partial.Store(0)
-	case finished:
-		s.partial.Store(now)
-	default:
-		s.partial.CompareAndSwap(0, now)
 	}
 }
 
@@ -280,7 +272,7 @@ func (s *Session) send() error {
 	if len(ws.own) == 0 {
 		return nil
 	}
-	ws.own = s.joinBeat(ws.own, s.at)
+	ws.own = s.alive.joinBeat(ws.own, s.at)
 	err := s.out.put(ws.own)
 	if err == errQueueFull {
 		s.releaseHolding() // other switches do not wait for this one
@@ -319,7 +311,7 @@ func (s *Session) message(msg []byte) error {
 	}
 	switch h.Type {
 	case openflow.TypeEchoRequest:
-		s.pulse.beat(s.in.ws.packet.Time)
+		s.alive.pulse.beat(s.in.ws.packet.Time)
 		ws := s.in.ws
 		to := &ws.own
 		if s.shared.Config.Load().RealtimeFirst {
@@ -328,8 +320,8 @@ func (s *Session) message(msg []byte) error {
 		*to, err = s.Version.AppendEchoReply(*to, h.Xid, msg[openflow.HeaderLen:])
 		return err
 	case openflow.TypeEchoReply:
-		s.pulse.beat(s.in.ws.packet.Time)
-		s.echoReply(h.Xid, s.in.ws.packet.Time)
+		s.alive.pulse.beat(s.in.ws.packet.Time)
+		s.alive.echoReply(h.Xid, s.in.ws.packet.Time)
 	case openflow.TypePortStatus:
 		reason, desc, err := s.Version.DecodePortStatus(msg)
 		if err != nil {

@@ -212,20 +212,6 @@ func (h *Shared) shedOp(why recovery.Reason, kind flow.OpKind) {
 	h.tally.Shed(why, 1, outs)
 }
 
-// shed counts each of the messages in b, which one write has not sent.
-func (s *Session) shed(err error, b []byte) {
-	messages, outs := programming(b)
-	s.count.shed.Add(messages)
-	why := recovery.Away
-	switch {
-	case errors.Is(err, errQueueFull), errors.As(err, new(*admission.Excess)):
-		why = recovery.QueueFull
-	case errors.Is(err, errFenced):
-		why = recovery.NotMaster
-	}
-	s.shared.tally.Shed(why, messages, outs)
-}
-
 // copyOps returns a copy of d that shares no memory with it.
 func copyOps(d *flow.Decision) *flow.Decision {
 	c := &flow.Decision{Trace: d.Trace}

@@ -11,6 +11,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
+	"github.com/weft-sdn/weft/services/southbound/recovery"
 )
 
 type dpid = flow.DPID
@@ -25,6 +26,7 @@ type channel struct {
 	in      *reader
 	out     *outbox
 	xid     atomic.Uint32
+	count   counts
 	Version openflow.Version // as the next: set once, in the handshake
 	DPID    dpid
 	known   atomic.Bool            // the handshake is over
@@ -106,4 +108,18 @@ func (c *channel) recordExcess(err error) error {
 func (c *channel) Garbled(err error) error {
 	c.End("malformed reply: " + err.Error())
 	return api.Errorf(codes.Internal, "switch %v sent a malformed reply: %w", c.DPID, err)
+}
+
+// shed counts each of the messages in b, which one write has not sent.
+func (c *channel) shed(err error, b []byte) {
+	messages, outs := programming(b)
+	c.count.shed.Add(messages)
+	why := recovery.Away
+	switch {
+	case errors.Is(err, errQueueFull), errors.As(err, new(*admission.Excess)):
+		why = recovery.QueueFull
+	case errors.Is(err, errFenced):
+		why = recovery.NotMaster
+	}
+	c.shared.tally.Shed(why, messages, outs)
 }

@@ -55,22 +55,23 @@ func (t *portTable) record(reason openflow.PortReason, desc *openflow.PortDesc) 
 
 // report handles a port-status message and publishes it, or holds it back. An error
 // ends the session.
-func (t *portTable) report(reason openflow.PortReason, desc *openflow.PortDesc) (held bool, err error) {
+func (t *portTable) report(reason openflow.PortReason, desc *openflow.PortDesc) error {
 	now := time.Now()
 	t.mu.Lock()
 	p, err := t.change(reason, desc, now)
 	if p == nil {
 		t.mu.Unlock()
-		return false, err
+		return err
 	}
 	event := t.portEvent(p, now)
 	t.mu.Unlock()
 	if event != nil {
 		t.shared.PortChanged(event)
-		return false, nil
+		return nil
 	}
+	t.count.portEventsHeld.Add(1)
 	t.held.Store(true)
-	return true, nil
+	return nil
 }
 
 // change sets the state of a port, or returns nil if it was removed before; mu is

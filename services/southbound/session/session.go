@@ -54,8 +54,6 @@ type Session struct {
 
 	limits atomic.Pointer[[]*api.PortLimit] // as of the last window; nil if there are none
 
-	count counts
-
 	// Only the reading goroutine uses these, again for each packet.
 	active    bool // this process is master, and the system knows the switch
 	pipeline  Pipeline
@@ -370,11 +368,7 @@ func (s *Session) portStatus(reason openflow.PortReason, desc *openflow.PortDesc
 	if !s.active {
 		return s.ports.record(reason, desc)
 	}
-	held, err := s.ports.report(reason, desc)
-	if held {
-		s.count.portEventsHeld.Add(1)
-	}
-	return err
+	return s.ports.report(reason, desc)
 }
 
 // PortList returns the ports in the order of their numbers.

@@ -22,13 +22,13 @@ const (
 
 // keepAsync keeps a message if it is one that a switch sends on its own. An error
 // ends the session.
-func (s *Session) keepAsync(t openflow.Type, msg []byte) error {
-	k := &s.async
+func (hs *handshake) keepAsync(t openflow.Type, msg []byte) error {
+	k := &hs.async
 	switch t {
 	case openflow.TypePacketIn:
 		if len(k.messages)+len(msg) > asyncPacketIns {
-			s.count.packetIns.Add(1)
-			s.shared.total.unheard.Add(1)
+			hs.count.packetIns.Add(1)
+			hs.shared.total.unheard.Add(1)
 			return nil
 		}
 	case openflow.TypePortStatus, openflow.TypeFlowRemoved, openflow.TypeError:
@@ -65,23 +65,23 @@ func (k *asyncMessages) each(f func(t openflow.Type, msg []byte) error) error {
 
 // handleAsyncPorts updates the ports with the port-status messages that arrived
 // meanwhile.
-func (s *Session) handleAsyncPorts() error {
-	return s.async.each(func(t openflow.Type, msg []byte) error {
+func (hs *handshake) handleAsyncPorts() error {
+	return hs.async.each(func(t openflow.Type, msg []byte) error {
 		if t != openflow.TypePortStatus {
 			return nil
 		}
-		reason, desc, err := s.Version.DecodePortStatus(msg)
+		reason, desc, err := hs.Version.DecodePortStatus(msg)
 		if err != nil {
 			return err
 		}
-		return s.ports.record(reason, &desc)
+		return hs.ports.record(reason, &desc)
 	})
 }
 
 // handleAsync handles the rest of the messages kept, on the reading goroutine of a
 // session that is up.
 func (s *Session) handleAsync(now int64) error {
-	if len(s.async.messages) == 0 {
+	if len(s.handshake.async.messages) == 0 {
 		return nil
 	}
 	if s.in.ws == nil {
@@ -89,7 +89,7 @@ func (s *Session) handleAsync(now int64) error {
 	}
 	ws := s.in.ws
 	ws.packet.Switch, ws.packet.Time = s.DPID, now
-	err := s.async.each(func(t openflow.Type, msg []byte) error {
+	err := s.handshake.async.each(func(t openflow.Type, msg []byte) error {
 		if t == openflow.TypePortStatus {
 			return nil
 		}
@@ -100,8 +100,8 @@ func (s *Session) handleAsync(now int64) error {
 		}
 		return s.flush()
 	})
-	s.async.messages = nil
-	_ = s.async.kept.Resize(0) // shrinking never fails
+	s.handshake.async.messages = nil
+	_ = s.handshake.async.kept.Resize(0) // shrinking never fails
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,9 @@ func (s *Session) Describe() *api.Switch {
 	d := &api.Switch{
 		Dpid: s.DPID.String(), Connected: true, Address: s.Conn.RemoteAddr().String(), Local: s.Conn.LocalAddr().String(),
 		Openflow:     map[openflow.Version]string{openflow.V10: "1.0", openflow.V13: "1.3"}[s.Version],
-		Manufacturer: s.desc.Manufacturer, Hardware: s.desc.Hardware, Software: s.desc.Software,
-		Serial: s.desc.Serial, Description: s.desc.Datapath,
-		Tables: s.usable, TableIds: s.gapped, Buffers: s.feature.Buffers, Ports: uint32(s.ports.size()),
+		Manufacturer: s.handshake.desc.Manufacturer, Hardware: s.handshake.desc.Hardware, Software: s.handshake.desc.Software,
+		Serial: s.handshake.desc.Serial, Description: s.handshake.desc.Datapath,
+		Tables: s.handshake.usable, TableIds: s.handshake.gapped, Buffers: s.handshake.feature.Buffers, Ports: uint32(s.ports.size()),
 		Since:     since.UTC().Format(time.RFC3339),
 		PacketIns: s.count.packetIns.Load(), PacketOuts: s.count.packetOuts.Load(), FlowMods: s.count.flowMods.Load(),
 		Errors: s.count.errors.Load(), Shed: s.count.shed.Load(), EchoUs: uint64(s.alive.echo.Load() / 1000),

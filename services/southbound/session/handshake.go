@@ -8,62 +8,73 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
+	"github.com/weft-sdn/weft/services/southbound/secure"
 )
 
 // missSendLen asks for whole packets (OFPCML_NO_BUFFER; the largest number in
 // OpenFlow 1.0).
 const missSendLen = 0xffff
 
-// handshake turns a connection into a switch: TLS if configured, version,
+// handshake is how a connection becomes a switch, and what the switch has said of
+// itself in it. Only the reading goroutine changes it.
+type handshake struct {
+	*channel
+	role         *roleState
+	ports        *portTable
+	secrets      *secure.Secrets // nil, as the next: without TLS
+	secured      *secure.Secured
+	takeIdentity func(dpid) error // gives the session its switch
+
+	feature openflow.Features
+	desc    openflow.Desc
+	tables  tables
+	usable  uint32               // tables from table 0 on without a gap
+	gapped  []uint32             // the numbers of all if there are gaps
+	setRole func(*flow.PacketIn) // of a receiver: sets the role of a packet's port; nil: no packets
+	async   asyncMessages
+}
+
+// run turns a connection into a switch: TLS if configured, version,
 // identity, role, then which messages the switch sends on its own, its
 // description and its ports (OpenFlow 1.3.5 §6.3). Before the identity is known
 // to be free it sends nothing but the version, and it asks the switch nothing
 // before the switch has confirmed the role.
-func (s *Session) handshake() error {
-	if err := s.Conn.SetDeadline(time.Now().Add(s.shared.Config.Load().HandshakeTimeout)); err != nil {
+func (hs *handshake) run() error {
+	if err := hs.Conn.SetDeadline(time.Now().Add(hs.shared.Config.Load().HandshakeTimeout)); err != nil {
 		return err
 	}
-	if !s.secrets.Plain() {
-		if err := s.secrets.Handshake(s.secured); err != nil {
-			s.counted.Store(true)
+	if !hs.secrets.Plain() {
+		if err := hs.secrets.Handshake(hs.secured); err != nil {
+			hs.counted.Store(true)
 			return err
 		}
 	}
-	if err := s.hello(); err != nil {
+	if err := hs.hello(); err != nil {
 		return err
 	}
-	if err := s.identify(); err != nil {
+	if err := hs.identify(); err != nil {
 		return err
 	}
-	if s.shared.Receiver != nil {
-		if err := s.enroll(); err != nil {
-			return err
-		}
-	} else {
-		if s.Version == openflow.V13 {
-			if err := s.takeRole(); err != nil {
-				return err
-			}
-		}
-		if err := s.configure(); err != nil {
+	if hs.shared.Receiver != nil {
+		return hs.enroll()
+	}
+	if hs.Version == openflow.V13 {
+		if err := hs.takeRole(); err != nil {
 			return err
 		}
 	}
-	if err := s.shared.owner.Claim(s); err != nil {
-		return err
-	}
-	return s.Conn.SetDeadline(time.Time{})
+	return hs.configure()
 }
 
 // hello agrees on a version: the highest that both bitmaps have, without
 // bitmaps the lower of the two (§6.3.1).
-func (s *Session) hello() error {
-	if err := s.out.put(openflow.V13.AppendHello(nil, s.xid.Add(1), openflow.V10, openflow.V13)); err != nil {
+func (hs *handshake) hello() error {
+	if err := hs.out.put(openflow.V13.AppendHello(nil, hs.xid.Add(1), openflow.V10, openflow.V13)); err != nil {
 		return err
 	}
-	msg, err := s.in.next()
+	msg, err := hs.in.next()
 	if err != nil {
-		return s.helloError(err)
+		return hs.helloError(err)
 	}
 	h, err := openflow.ParseHeader(msg)
 	if err != nil {
@@ -80,12 +91,12 @@ func (s *Session) hello() error {
 	if h.Version < openflow.V13 {
 		both &= openflow.VersionsOf(h.Version) // no bitmap: the lower version, which we may not speak
 	}
-	if s.Version = both.Highest(); s.Version == 0 {
+	if hs.Version = both.Highest(); hs.Version == 0 {
 		e := &openflow.Error{
 			Type: openflow.ErrHelloFailed, Code: openflow.HelloFailedIncompatible, Xid: h.Xid,
 			Data: []byte("this controller speaks OpenFlow 1.0 and 1.3"),
 		}
-		_ = s.out.put(openflow.V13.AppendError(nil, h.Xid, e))
+		_ = hs.out.put(openflow.V13.AppendError(nil, h.Xid, e))
 		return &HandshakeError{Remedy: remedyVersion, err: fmt.Errorf("no common version: the switch speaks up to %v, this controller OpenFlow 1.0 and 1.3", theirs.Highest())}
 	}
 	return nil
@@ -94,43 +105,43 @@ func (s *Session) hello() error {
 // reply waits for the answer to xid, of what people call what. Meanwhile it answers echoes and keeps the
 // messages that a switch may send at any time. It returns an error message that
 // answers xid as an error.
-func (s *Session) reply(xid uint32, want openflow.Type, what string) ([]byte, error) {
+func (hs *handshake) reply(xid uint32, want openflow.Type, what string) ([]byte, error) {
 	for {
-		msg, err := s.in.next()
+		msg, err := hs.in.next()
 		if err != nil {
-			return nil, s.handshakeError(what, err)
+			return nil, hs.handshakeError(what, err)
 		}
 		h, err := openflow.ParseHeader(msg)
 		if err != nil {
 			return nil, err
 		}
 		switch {
-		case s.handleTables(h, msg):
-		case h.Version != s.Version && h.Type != openflow.TypeError:
-			return nil, fmt.Errorf("message of version %d after %v was agreed on", h.Version, s.Version)
+		case hs.handleTables(h, msg):
+		case h.Version != hs.Version && h.Type != openflow.TypeError:
+			return nil, fmt.Errorf("message of version %d after %v was agreed on", h.Version, hs.Version)
 		case h.Type == openflow.TypeEchoRequest:
-			echo, err := s.Version.AppendEchoReply(nil, h.Xid, msg[openflow.HeaderLen:])
+			echo, err := hs.Version.AppendEchoReply(nil, h.Xid, msg[openflow.HeaderLen:])
 			if err == nil {
-				err = s.out.put(echo)
+				err = hs.out.put(echo)
 			}
 			if err != nil {
 				return nil, err
 			}
 		case h.Type == openflow.TypeError:
-			e, err := s.Version.DecodeError(msg)
+			e, err := hs.Version.DecodeError(msg)
 			if err != nil {
 				return nil, err
 			}
 			if h.Xid == xid {
 				return nil, &e
 			}
-			if err := s.keepAsync(h.Type, msg); err != nil {
+			if err := hs.keepAsync(h.Type, msg); err != nil {
 				return nil, err
 			}
 		case h.Xid == xid && h.Type == want:
 			return msg, nil
 		default:
-			if err := s.keepAsync(h.Type, msg); err != nil {
+			if err := hs.keepAsync(h.Type, msg); err != nil {
 				return nil, err
 			}
 		}
@@ -140,111 +151,111 @@ func (s *Session) reply(xid uint32, want openflow.Type, what string) ([]byte, er
 // identify reads the switch's identity. It refuses a switch that its
 // certificate does not name, that belongs to another partition, or that is
 // already connected.
-func (s *Session) identify() error {
-	xid := s.xid.Add(1)
-	if err := s.out.put(s.Version.AppendFeaturesRequest(nil, xid)); err != nil {
+func (hs *handshake) identify() error {
+	xid := hs.xid.Add(1)
+	if err := hs.out.put(hs.Version.AppendFeaturesRequest(nil, xid)); err != nil {
 		return err
 	}
-	msg, err := s.reply(xid, openflow.TypeFeaturesReply, "features reply")
+	msg, err := hs.reply(xid, openflow.TypeFeaturesReply, "features reply")
 	if err != nil {
 		return err
 	}
-	if s.feature, err = s.Version.DecodeFeaturesReply(msg); err != nil {
+	if hs.feature, err = hs.Version.DecodeFeaturesReply(msg); err != nil {
 		return err
 	}
-	s.usable = uint32(s.feature.Tables)
-	if s.feature.AuxiliaryID != 0 {
-		return fmt.Errorf("switch %v: auxiliary connection %d refused: all messages go over the main connection", s.feature.DPID, s.feature.AuxiliaryID)
+	hs.usable = uint32(hs.feature.Tables)
+	if hs.feature.AuxiliaryID != 0 {
+		return fmt.Errorf("switch %v: auxiliary connection %d refused: all messages go over the main connection", hs.feature.DPID, hs.feature.AuxiliaryID)
 	}
-	if !s.secrets.Plain() {
-		if err := s.secrets.Proves(s.secured, s.feature.DPID); err != nil {
-			s.counted.Store(true)
+	if !hs.secrets.Plain() {
+		if err := hs.secrets.Proves(hs.secured, hs.feature.DPID); err != nil {
+			hs.counted.Store(true)
 			return err
 		}
 	}
-	return s.shared.owner.Identify(s, s.feature.DPID)
+	return hs.takeIdentity(hs.feature.DPID)
 }
 
 // configure sets which messages the switch sends on its own, and reads its
 // description.
-func (s *Session) configure() error {
-	b := s.Version.AppendSetConfig(nil, s.xid.Add(1), 0, missSendLen)
-	if s.Version == openflow.V13 {
+func (hs *handshake) configure() error {
+	b := hs.Version.AppendSetConfig(nil, hs.xid.Add(1), 0, missSendLen)
+	if hs.Version == openflow.V13 {
 		async := openflow.Async{
 			PacketIn:    [2]uint32{1<<flow.ReasonNoMatch | 1<<flow.ReasonAction | 1<<flow.ReasonInvalidTTL},
 			PortStatus:  [2]uint32{0b111, 0b111},
 			FlowRemoved: [2]uint32{0b1111},
 		}
 		var err error
-		if b, err = s.Version.AppendSetAsync(b, s.xid.Add(1), &async); err != nil {
+		if b, err = hs.Version.AppendSetAsync(b, hs.xid.Add(1), &async); err != nil {
 			return err
 		}
 	}
-	if err := s.out.put(b); err != nil {
+	if err := hs.out.put(b); err != nil {
 		return err
 	}
-	if s.Version == openflow.V13 {
-		if err := s.askTables(openflow.MultipartTable); err != nil {
+	if hs.Version == openflow.V13 {
+		if err := hs.askTables(openflow.MultipartTable); err != nil {
 			return err
 		}
 	}
-	err := s.ask(openflow.MultipartDesc, func(body []byte) error {
-		d, err := s.Version.DecodeDesc(body)
-		s.desc = PrintableDesc(d)
+	err := hs.ask(openflow.MultipartDesc, func(body []byte) error {
+		d, err := hs.Version.DecodeDesc(body)
+		hs.desc = PrintableDesc(d)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if s.desc.Hardware == api.OpenVSwitch {
+	if hs.desc.Hardware == api.OpenVSwitch {
 		// Otherwise entries with ports do not meet first fragments, and what they
 		// deny gets to its host in two fragments.
-		if err := s.out.put(s.Version.AppendSetConfig(nil, s.xid.Add(1), openflow.FragNXMatch, missSendLen)); err != nil {
+		if err := hs.out.put(hs.Version.AppendSetConfig(nil, hs.xid.Add(1), openflow.FragNXMatch, missSendLen)); err != nil {
 			return err
 		}
 	}
-	if s.tables.refused {
-		if err := s.askTables(openflow.MultipartTableFeatures); err != nil {
+	if hs.tables.refused {
+		if err := hs.askTables(openflow.MultipartTableFeatures); err != nil {
 			return err
 		}
 	}
-	if err := s.describePorts(); err != nil {
+	if err := hs.describePorts(); err != nil {
 		return err
 	}
-	if err := s.checkTables(); err != nil {
+	if err := hs.checkTables(); err != nil {
 		return err
 	}
-	return s.handleAsyncPorts()
+	return hs.handleAsyncPorts()
 }
 
 // describePorts reads the ports of the switch.
-func (s *Session) describePorts() error {
-	ports := s.feature.Ports
-	if s.Version == openflow.V10 {
-		s.feature.Ports = nil
-		return s.ports.addPorts(ports)
+func (hs *handshake) describePorts() error {
+	ports := hs.feature.Ports
+	if hs.Version == openflow.V10 {
+		hs.feature.Ports = nil
+		return hs.ports.addPorts(ports)
 	}
-	return s.ask(openflow.MultipartPortDesc, func(body []byte) (err error) {
-		if ports, err = s.Version.DecodePortDesc(body, ports[:0]); err != nil {
+	return hs.ask(openflow.MultipartPortDesc, func(body []byte) (err error) {
+		if ports, err = hs.Version.DecodePortDesc(body, ports[:0]); err != nil {
 			return err
 		}
-		return s.ports.addPorts(ports)
+		return hs.ports.addPorts(ports)
 	})
 }
 
 // ask is multipart for a session that has no reader loop yet.
-func (s *Session) ask(t openflow.MultipartType, each func(body []byte) error) error {
-	xid := s.xid.Add(1)
-	msg, err := s.Version.AppendMultipartRequest(nil, xid, &openflow.MultipartRequest{Type: t})
+func (hs *handshake) ask(t openflow.MultipartType, each func(body []byte) error) error {
+	xid := hs.xid.Add(1)
+	msg, err := hs.Version.AppendMultipartRequest(nil, xid, &openflow.MultipartRequest{Type: t})
 	if err == nil {
-		err = s.out.put(msg)
+		err = hs.out.put(msg)
 	}
 	for more := true; more && err == nil; {
-		if msg, err = s.reply(xid, openflow.TypeMultipartReply, asked(t)); err != nil {
+		if msg, err = hs.reply(xid, openflow.TypeMultipartReply, asked(t)); err != nil {
 			break
 		}
 		var r openflow.MultipartReply
-		if r, err = s.Version.DecodeMultipartReply(msg); err != nil {
+		if r, err = hs.Version.DecodeMultipartReply(msg); err != nil {
 			break
 		}
 		more = r.More

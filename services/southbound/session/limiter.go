@@ -33,7 +33,7 @@ func (s *Session) writeLimiter(l *admission.PortLimit, now int64) {
 	if !lasting {
 		g.Pushed = 0
 	}
-	table := flow.ForwardTable(s.usable, s.Version == openflow.V10)
+	table := flow.ForwardTable(s.handshake.usable, s.Version == openflow.V10)
 	switch {
 	case !s.shared.Config.Load().FloodMeters || s.Version == openflow.V10 || s.limiters.without:
 		return
@@ -45,7 +45,7 @@ func (s *Session) writeLimiter(l *admission.PortLimit, now int64) {
 		return
 	}
 	g.Traps, g.Misses = traps || lasting && g.Traps, misses || lasting && g.Misses
-	g.LLC = s.desc.Hardware == api.OpenVSwitch
+	g.LLC = s.handshake.desc.Hardware == api.OpenVSwitch
 	g.Rate = uint32(l.Rate + l.Rate/4) // above the limit: shows whether the flood lasts
 	g.Pushed = now
 	d := &flow.Decision{}

@@ -39,8 +39,8 @@ func asked(t openflow.MultipartType) string {
 }
 
 // handshakeError returns why a handshake ends while the switch has not sent something.
-func (s *Session) handshakeError(what string, err error) error {
-	within := s.shared.Config.Load().HandshakeTimeout
+func (hs *handshake) handshakeError(what string, err error) error {
+	within := hs.shared.Config.Load().HandshakeTimeout
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &HandshakeError{Remedy: remedySilence, err: fmt.Errorf("no %s: the switch did not send it within %v (southbound.handshake_timeout)", what, within)}
@@ -52,10 +52,10 @@ func (s *Session) handshakeError(what string, err error) error {
 
 // helloError is missing for the first message, before which it is not known whether
 // the peer is a switch.
-func (s *Session) helloError(err error) error {
-	err = s.handshakeError("hello", err)
+func (hs *handshake) helloError(err error) error {
+	err = hs.handshakeError("hello", err)
 	if e := (*HandshakeError)(nil); errors.As(err, &e) {
-		e.Silent = e.Remedy == remedyHangUp && s.secrets.Plain()
+		e.Silent = e.Remedy == remedyHangUp && hs.secrets.Plain()
 		e.Remedy = remedyNoSwitch
 	}
 	return err

@@ -10,26 +10,26 @@ import (
 )
 
 // Receives reports whether packets of the switch may be sent here.
-func (s *Session) Receives() bool { return s.setRole != nil }
+func (s *Session) Receives() bool { return s.handshake.setRole != nil }
 
 // enroll makes the connection one for packet-ins: as a slave, which gets
 // packet-ins if it asks for them (OpenFlow 1.3.5 §6.3.6, §7.3.10), and with the
 // receiver's number. A switch without such numbers sends it nothing, because the
 // southbound gets its packets.
-func (s *Session) enroll() error {
-	if s.Version != openflow.V13 {
-		return fmt.Errorf("switch %v speaks %v here: packets are taken over connections with OpenFlow 1.3; set protocols=OpenFlow13 on the bridge, or leave this controller out", s.DPID, s.Version)
+func (hs *handshake) enroll() error {
+	if hs.Version != openflow.V13 {
+		return fmt.Errorf("switch %v speaks %v here: packets are taken over connections with OpenFlow 1.3; set protocols=OpenFlow13 on the bridge, or leave this controller out", hs.DPID, hs.Version)
 	}
-	if err := s.takeSlave(0); err != nil { // with the switch's generation, if it has one
+	if err := hs.takeSlave(0); err != nil { // with the switch's generation, if it has one
 		return err
 	}
-	s.Role.Mastered = true // nothing to wait for: it stays a slave
-	xid := s.xid.Add(1)    // of both messages: the answer is a refusal or the barrier reply
-	msg, err := s.Version.AppendSetControllerID(nil, xid, s.shared.Receiver.Number)
+	hs.role.Mastered = true // nothing to wait for: it stays a slave
+	xid := hs.xid.Add(1)    // of both messages: the answer is a refusal or the barrier reply
+	msg, err := hs.Version.AppendSetControllerID(nil, xid, hs.shared.Receiver.Number)
 	if err != nil {
 		return err
 	}
-	err = s.confirmMessage(xid, msg)
+	err = hs.confirmMessage(xid, msg)
 	var refused *openflow.Error
 	if err != nil && !errors.As(err, &refused) {
 		return err
@@ -39,28 +39,28 @@ func (s *Session) enroll() error {
 		async.PacketIn[0] = 1<<flow.ReasonNoMatch | 1<<flow.ReasonAction | 1<<flow.ReasonInvalidTTL
 		async.PacketIn[1] = async.PacketIn[0]
 	}
-	xid = s.xid.Add(1)
-	if msg, err = s.Version.AppendSetAsync(nil, xid, &async); err != nil {
+	xid = hs.xid.Add(1)
+	if msg, err = hs.Version.AppendSetAsync(nil, xid, &async); err != nil {
 		return err
 	}
-	if err := s.confirmMessage(xid, msg); err != nil {
-		return fmt.Errorf("switch %v: asynchronous configuration: %w", s.DPID, err)
+	if err := hs.confirmMessage(xid, msg); err != nil {
+		return fmt.Errorf("switch %v: asynchronous configuration: %w", hs.DPID, err)
 	}
 	if refused != nil {
-		s.shared.Log.Warn("switch knows no numbers of controllers (Open vSwitch's controller id): the southbound gets its packets, and passes them on", "dpid", s.DPID, "error", refused)
+		hs.shared.Log.Warn("switch knows no numbers of controllers (Open vSwitch's controller id): the southbound gets its packets, and passes them on", "dpid", hs.DPID, "error", refused)
 		return nil
 	}
-	s.setRole = s.shared.Receiver.Roles(s.DPID)
+	hs.setRole = hs.shared.Receiver.Roles(hs.DPID)
 	return nil
 }
 
 // confirmMessage sends a message and a barrier with the same xid, and waits until the
 // switch answers one of them.
-func (s *Session) confirmMessage(xid uint32, msg []byte) error {
-	if err := s.out.put(s.Version.AppendBarrierRequest(msg, xid)); err != nil {
+func (hs *handshake) confirmMessage(xid uint32, msg []byte) error {
+	if err := hs.out.put(hs.Version.AppendBarrierRequest(msg, xid)); err != nil {
 		return err
 	}
-	_, err := s.reply(xid, openflow.TypeBarrierReply, "barrier reply")
+	_, err := hs.reply(xid, openflow.TypeBarrierReply, "barrier reply")
 	return err
 }
 
@@ -68,14 +68,14 @@ func (s *Session) confirmMessage(xid uint32, msg []byte) error {
 // LLDP, because the southbound gets all of it.
 func (s *Session) prepareForReceiver(in *flow.PacketIn) bool {
 	switch {
-	case s.setRole == nil:
+	case s.handshake.setRole == nil:
 		s.shared.Receiver.Strangers.Add(1)
 		return false
 	case in.Key.EthType == flow.EthTypeLLDP || in.Key.EthType == admission.EthTypeBDDP:
 		s.shared.Receiver.Probes.Add(1)
 		return false
 	}
-	s.setRole(in)
+	s.handshake.setRole(in)
 	return true
 }
 

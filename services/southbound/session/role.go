@@ -1,12 +1,9 @@
 package session
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/recovery"
 )
@@ -16,8 +13,14 @@ import (
 // the system does not know it. To become master it sends one role request;
 // after its reply the switch sends the messages for its master.
 
-// establish ends the handshake.
+// establish makes a connection that has become a switch a session.
 func (s *Session) establish() error {
+	if err := s.shared.owner.Claim(s); err != nil {
+		return err
+	}
+	if err := s.Conn.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
 	s.known.Store(true)
 	s.account.Establish()
 	s.mu.Lock()
@@ -72,71 +75,4 @@ func (s *Session) Renew(now time.Time) {
 		now = next
 	}
 	s.since = now
-}
-
-// requestRole asks for a role and waits for the answer, during the handshake.
-func (s *Session) requestRole(role openflow.Role, generation uint64) (openflow.Role, uint64, error) {
-	xid := s.xid.Add(1)
-	msg, err := s.Version.AppendRoleRequest(nil, xid, role, generation)
-	if err == nil {
-		err = s.out.put(msg)
-	}
-	if err == nil {
-		msg, err = s.reply(xid, openflow.TypeRoleReply, "role reply")
-	}
-	if err != nil {
-		return 0, 0, err
-	}
-	return s.Version.DecodeRoleReply(msg)
-}
-
-// takeRole becomes master under this run's epoch, or slave while another
-// process is master. It uses a switch without roles as it is.
-func (s *Session) takeRole() error {
-	epoch, master := s.shared.owner.IsOwner(s.DPID)
-	if !master {
-		return s.takeSlave(epoch)
-	}
-	role, _, err := s.requestRole(openflow.RoleMaster, epoch)
-	var refused *openflow.Error
-	switch {
-	case err == nil && role == openflow.RoleMaster:
-		s.Role.role, s.Role.Mastered = role, true
-		return nil
-	case err == nil:
-		return fmt.Errorf("switch %v answered the request for master with %v", s.DPID, role)
-	case errors.As(err, &refused) && staleRole(refused):
-		_, theirs, _ := s.requestRole(openflow.RoleNoChange, 0)
-		if s.shared.owner.HandleHigherGeneration(theirs) {
-			return s.takeSlave(theirs) // until the epoch is higher
-		}
-		return s.Role.laterMaster(theirs)
-	case errors.As(err, &refused):
-		s.Role.role, s.Role.Mastered = openflow.RoleEqual, true
-		s.shared.Log.Info("switch has no roles, used as it is", "dpid", s.DPID, "error", refused)
-		return nil
-	}
-	return err
-}
-
-// takeSlave becomes slave. If the switch knows a higher generation than this
-// process, takeSlave asks for it and uses that. It keeps a switch without roles
-// as it is.
-func (s *Session) takeSlave(generation uint64) error {
-	role, _, err := s.requestRole(openflow.RoleSlave, generation)
-	var refused *openflow.Error
-	if errors.As(err, &refused) && staleRole(refused) {
-		if _, generation, err = s.requestRole(openflow.RoleNoChange, 0); err == nil {
-			role, _, err = s.requestRole(openflow.RoleSlave, generation)
-		}
-	}
-	switch {
-	case errors.As(err, &refused) && !staleRole(refused):
-		s.Role.role = openflow.RoleEqual
-		return nil
-	case err != nil:
-		return err
-	}
-	s.Role.role = role
-	return nil
 }

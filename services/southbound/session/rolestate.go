@@ -26,11 +26,11 @@ const (
 // The reading goroutine sets the role; any goroutine may ask for one.
 type roleState struct {
 	*channel
-	role     openflow.Role
-	Mastered bool          // the handshake made this process master
-	claiming atomic.Uint32 // xid of a later request for mastership
-	asking   atomic.Uint32 // xid of the request for the switch's generation
-	restored func()        // announces that the switch has this process as its master again
+	role             openflow.Role
+	Mastered         bool          // the handshake made this process master
+	claiming         atomic.Uint32 // xid of a later request for mastership
+	asking           atomic.Uint32 // xid of the request for the switch's generation
+	announceRestored func()        // the switch has this process as its master again
 
 	master  atomic.Bool   // the switch has made this session its master
 	request atomic.Uint32 // xid of the last request about the role
@@ -123,7 +123,7 @@ func (r *roleState) handleRoleReply(xid uint32, msg []byte) (mine bool, err erro
 	case role == openflow.RoleMaster:
 		if since := r.demoted.Swap(0); since != 0 {
 			r.shared.Log.Info("switch has this controller as its master again", "dpid", r.DPID, "after", time.Duration(now-since))
-			r.restored()
+			r.announceRestored()
 		}
 	case role != openflow.RoleSlave || !owner:
 	case int64(generation-epoch) > 0 && generation != noGeneration: // the demand would be refused

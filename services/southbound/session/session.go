@@ -33,24 +33,17 @@ type Pipeline interface {
 type Session struct {
 	channel
 	exchanges
-	secrets *secure.Secrets // nil, as the next: without TLS
-	secured *secure.Secured
 	Begun   time.Time
 	claims  admission.Claims
-	async   asyncMessages
 	waiting admission.Buffer // memory for a workspace that waits for the switch to read
-	feature openflow.Features
-	tables  tables
-	usable  uint32   // tables from table 0 on without a gap
-	gapped  []uint32 // the numbers of all if there are gaps
-	desc    openflow.Desc
 
 	mu    sync.Mutex // guards since
 	since time.Time
 
-	alive liveness
-	Role  roleState
-	ports portTable
+	handshake handshake
+	alive     liveness
+	Role      roleState
+	ports     portTable
 
 	limits atomic.Pointer[[]*api.PortLimit] // as of the last window; nil if there are none
 
@@ -66,8 +59,6 @@ type Session struct {
 	sent      admission.Rate
 	limiters  limiters
 	refusals  refusals
-
-	setRole func(*flow.PacketIn) // of a receiver: sets the role of a packet's port; nil: no packets
 
 	at      int64        // when the batch began, by the clock of the beats
 	holding []*Session   // switches for which only this batch holds packets; of the reading goroutine
@@ -86,20 +77,23 @@ const lookPackets = 16
 
 // NewSession returns the session of a connection.
 func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
-	s := &Session{channel: channel{shared: h}, secrets: secrets, Begun: time.Now()}
-	s.exchanges.channel, s.alive.channel, s.Role.channel = &s.channel, &s.channel, &s.channel
-	s.Role.restored = func() { h.owner.AnnounceRestored(s) }
-	s.ports.channel, s.ports.known = &s.channel, map[flow.Port]*port{}
+	s := &Session{channel: channel{shared: h}, Begun: time.Now()}
 	s.account = h.memory.NewAccount(s.Begun,
 		func(e *admission.Excess) { s.End(s.recordExcess(e).Error()) },
 		func(e *admission.Excess) { s.waits.abandon(s.recordExcess(e)) })
-	s.waits.account, s.waiting.Account, s.async.kept.Account = s.account, s.account, s.account
+	c := &s.channel
+	s.exchanges.channel, s.alive.channel, s.Role.channel = c, c, c
+	s.ports.channel, s.ports.known = c, map[flow.Port]*port{}
+	s.handshake = handshake{channel: c, role: &s.Role, ports: &s.ports, secrets: secrets}
+	s.handshake.takeIdentity = func(sw dpid) error { return h.owner.Identify(s, sw) }
+	s.Role.announceRestored = func() { h.owner.AnnounceRestored(s) }
+	s.waits.account, s.waiting.Account, s.handshake.async.kept.Account = s.account, s.account, s.account
 	s.progress.Tally = h.tally
 	if secrets.Plain() {
 		s.Conn = conn
 	} else {
-		s.secured = secrets.Wrap(conn, s.account)
-		s.Conn = s.secured
+		s.handshake.secured = secrets.Wrap(conn, s.account)
+		s.Conn = s.handshake.secured
 	}
 	cfg := h.Config.Load()
 	s.in, s.out = newReader(s.Conn, &h.spaces, s.account), newOutbox(s.Conn, cfg.QueueBytes, h.fence, s.account)
@@ -114,7 +108,7 @@ func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
 
 // Claimed returns the identity that the switch has given in its handshake; 0 if it
 // has not come so far.
-func (s *Session) Claimed() flow.DPID { return s.feature.DPID }
+func (s *Session) Claimed() flow.DPID { return s.handshake.feature.DPID }
 
 // Check sends an echo to a silent switch and ends the session of a switch that
 // does not answer, does not read, does not finish a message, or obeys another
@@ -152,7 +146,7 @@ func (s *Session) Run() (err error) {
 		}
 	}()
 	go s.write()
-	if err := s.handshake(); err != nil {
+	if err := s.handshake.run(); err != nil {
 		return err
 	}
 	if err := s.establish(); err != nil {

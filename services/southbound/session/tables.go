@@ -20,23 +20,23 @@ type tables struct {
 
 // askTables asks which tables the switch has, and does not wait: the answer to what
 // is asked next comes behind this one, if the switch answers this at all.
-func (s *Session) askTables(t openflow.MultipartType) error {
-	s.tables.xid, s.tables.refused = s.xid.Add(1), false
-	msg, err := s.Version.AppendMultipartRequest(nil, s.tables.xid, &openflow.MultipartRequest{Type: t})
+func (hs *handshake) askTables(t openflow.MultipartType) error {
+	hs.tables.xid, hs.tables.refused = hs.xid.Add(1), false
+	msg, err := hs.Version.AppendMultipartRequest(nil, hs.tables.xid, &openflow.MultipartRequest{Type: t})
 	if err != nil {
 		return err
 	}
-	return s.out.put(msg)
+	return hs.out.put(msg)
 }
 
 // handleTables takes an answer to askTables; false if the message is none. An answer
 // that is not understood says nothing.
-func (s *Session) handleTables(h openflow.Header, msg []byte) bool {
-	t := &s.tables
+func (hs *handshake) handleTables(h openflow.Header, msg []byte) bool {
+	t := &hs.tables
 	if t.xid == 0 || h.Xid != t.xid || h.Type != openflow.TypeMultipartReply && h.Type != openflow.TypeError {
 		return false
 	}
-	r, err := s.Version.DecodeMultipartReply(msg)
+	r, err := hs.Version.DecodeMultipartReply(msg)
 	if h.Type == openflow.TypeError || err != nil {
 		t.xid, t.refused = 0, true
 		return true
@@ -48,12 +48,12 @@ func (s *Session) handleTables(h openflow.Header, msg []byte) bool {
 	}
 	switch r.Type {
 	case openflow.MultipartTable:
-		list, _ := s.Version.DecodeTableStats(r.Body, nil)
+		list, _ := hs.Version.DecodeTableStats(r.Body, nil)
 		for i := range list {
 			add(list[i].Table)
 		}
 	case openflow.MultipartTableFeatures:
-		list, _ := s.Version.DecodeTableFeatures(r.Body, nil)
+		list, _ := hs.Version.DecodeTableFeatures(r.Body, nil)
 		for i := range list {
 			add(list[i].Table)
 		}
@@ -93,15 +93,15 @@ func (t *tables) count(n uint8) (whole uint32, all []uint32) {
 
 // checkTables refuses a switch that has no table 0, with which the processing of
 // packets begins (OpenFlow 1.3.5 §5.1): it could be given no entry.
-func (s *Session) checkTables() error {
-	whole, all := s.tables.count(s.feature.Tables)
+func (hs *handshake) checkTables() error {
+	whole, all := hs.tables.count(hs.feature.Tables)
 	if whole == 0 && len(all) > 0 {
-		return &HandshakeError{Remedy: remedyTables, err: fmt.Errorf("switch %v has tables %s and no table 0, where packets begin (OpenFlow 1.3.5 §5.1): it is left alone", s.DPID, numbers(all))}
+		return &HandshakeError{Remedy: remedyTables, err: fmt.Errorf("switch %v has tables %s and no table 0, where packets begin (OpenFlow 1.3.5 §5.1): it is left alone", hs.DPID, numbers(all))}
 	}
 	if whole < flow.PipelineTables && len(all) > 0 {
-		s.shared.Log.Warn("switch has tables with gaps: all its entries go to table 0, without the services that need more", "dpid", s.DPID, "tables", numbers(all))
+		hs.shared.Log.Warn("switch has tables with gaps: all its entries go to table 0, without the services that need more", "dpid", hs.DPID, "tables", numbers(all))
 	}
-	s.usable, s.gapped = whole, all
+	hs.usable, hs.gapped = whole, all
 	return nil
 }
 

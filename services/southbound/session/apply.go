@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/backoff"
@@ -15,24 +13,6 @@ import (
 	"github.com/weft-sdn/weft/services/southbound/admission"
 	"github.com/weft-sdn/weft/services/southbound/recovery"
 )
-
-// appendOp appends the message of one operation of d.
-func (s *Session) appendOp(dst []byte, d *flow.Decision, op *flow.Op, xid uint32) ([]byte, error) {
-	switch op.Kind {
-	case flow.OpFlow:
-		if err := s.claims.Change(&d.Flows[op.Index]); err != nil {
-			return dst, err
-		}
-		return s.Version.AppendFlowMod(dst, xid, &d.Flows[op.Index])
-	case flow.OpPacketOut:
-		return s.Version.AppendPacketOut(dst, xid, &d.Outs[op.Index])
-	case flow.OpGroup:
-		return s.Version.AppendGroupMod(dst, xid, &d.Groups[op.Index])
-	case flow.OpMeter:
-		return s.Version.AppendMeterMod(dst, xid, &d.Meters[op.Index])
-	}
-	return dst, api.Errorf(codes.Internal, "operation of unknown kind %d", op.Kind)
-}
 
 // batch numbers and counts the messages of one goroutine to its session's own
 // switch.
@@ -43,10 +23,10 @@ type batch struct {
 
 // nextXid returns a transaction id. It takes ids from the session's counter in
 // blocks, because the counter is shared.
-func (b *batch) nextXid(s *Session) uint32 {
+func (b *batch) nextXid(c *channel) uint32 {
 	if b.xidsLeft == 0 {
 		b.xidsLeft = 1 << 12
-		b.xidNext = s.xid.Add(b.xidsLeft) - b.xidsLeft
+		b.xidNext = c.xid.Add(b.xidsLeft) - b.xidsLeft
 	}
 	b.xidsLeft--
 	b.xidNext++
@@ -64,7 +44,7 @@ func (s *Session) emit(d *flow.Decision) {
 		h.Receiver.Carry(s.DPID, d)
 		return
 	case d.Trace == 0 && d.Solely(s.DPID):
-		s.encodeOwn(d, &s.in.ws.messages, &s.batch)
+		s.batch.encodeOwn(&s.channel, d, &s.in.ws.messages)
 		return
 	case d.Fenced():
 		h.applyLater(d)
@@ -81,16 +61,16 @@ func (s *Session) emit(d *flow.Decision) {
 		}
 		return
 	}
-	s.encode(d, &s.in.ws.messages, &s.batch)
+	s.batch.encode(&s.channel, d, &s.in.ws.messages)
 }
 
 // encodeOwn is encode for a decision that is for the session's own switch alone.
-func (s *Session) encodeOwn(d *flow.Decision, m *messages, b *batch) {
+func (b *batch) encodeOwn(c *channel, d *flow.Decision, m *messages) {
 	for i := range d.Ops {
 		op := &d.Ops[i]
-		msg, err := s.appendOp(m.own, d, op, b.nextXid(s))
+		msg, err := c.appendOp(m.own, d, op, b.nextXid(c))
 		if err != nil {
-			s.shared.countUnsendable(s, op.Kind, err)
+			c.shared.countUnsendable(c, op.Kind, err)
 			continue
 		}
 		m.own = msg
@@ -100,14 +80,14 @@ func (s *Session) encodeOwn(d *flow.Decision, m *messages, b *batch) {
 
 // encode appends the messages of a decision for the session's own switch to
 // those that wait, and sends the others.
-func (s *Session) encode(d *flow.Decision, m *messages, b *batch) {
-	h := s.shared
+func (b *batch) encode(c *channel, d *flow.Decision, m *messages) {
+	h := c.shared
 	var target *Session
 	for i := range d.Ops {
 		op := &d.Ops[i]
-		if op.Switch == s.DPID {
-			if msg, err := s.appendOp(m.own, d, op, b.nextXid(s)); err != nil {
-				h.countUnsendable(s, op.Kind, err)
+		if op.Switch == c.DPID {
+			if msg, err := c.appendOp(m.own, d, op, b.nextXid(c)); err != nil {
+				h.countUnsendable(c, op.Kind, err)
 			} else {
 				m.own = msg
 				b.op(op.Kind)
@@ -122,7 +102,7 @@ func (s *Session) encode(d *flow.Decision, m *messages, b *batch) {
 			}
 		}
 		if msg, err := target.appendOp(m.foreign, d, op, target.xid.Add(1)); err != nil {
-			h.countUnsendable(target, op.Kind, err)
+			h.countUnsendable(&target.channel, op.Kind, err)
 		} else {
 			m.foreign = msg
 			target.count.op(op.Kind)
@@ -147,23 +127,23 @@ func (m *messages) sendForeign(target *Session) {
 func (s *Session) applyRemote(d *flow.Decision) {
 	switch {
 	case d == nil:
-		s.sendRemote()
+		s.remote.send(&s.channel)
 		s.progress.Back(s.pipeline.Returned())
 	case s.shared.Receiver != nil:
 		s.shared.Receiver.Carry(s.DPID, d)
 	case d.Fenced():
-		s.sendRemote()
+		s.remote.send(&s.channel)
 		s.shared.applyLater(d)
 	default:
 		if d.Trace != 0 {
 			s.shared.carryWatched(d, s, &s.remote.messages)
 		} else if d.Solely(s.DPID) {
-			s.encodeOwn(d, &s.remote.messages, &s.remote.batch)
+			s.remote.encodeOwn(&s.channel, d, &s.remote.messages)
 		} else {
-			s.encode(d, &s.remote.messages, &s.remote.batch)
+			s.remote.encode(&s.channel, d, &s.remote.messages)
 		}
 		if len(s.remote.own) >= flushAt {
-			s.sendRemote()
+			s.remote.send(&s.channel)
 		}
 	}
 }
@@ -175,16 +155,16 @@ type remoteOutput struct {
 	messages
 }
 
-// sendRemote writes the messages gathered by applyRemote.
-func (s *Session) sendRemote() {
-	s.count.add(&s.remote.batchCounts)
-	if len(s.remote.own) == 0 {
+// send writes the messages gathered.
+func (r *remoteOutput) send(c *channel) {
+	c.count.add(&r.batchCounts)
+	if len(r.own) == 0 {
 		return
 	}
-	if err := s.out.put(s.remote.own); err != nil {
-		s.shed(err, s.remote.own)
+	if err := c.out.put(r.own); err != nil {
+		c.shed(err, r.own)
 	}
-	s.remote.own = s.remote.own[:0]
+	r.own = r.own[:0]
 }
 
 // applyLater carries out a decision that has fences, without waiting for it.
@@ -194,13 +174,13 @@ func (h *Shared) applyLater(d *flow.Decision) {
 }
 
 // countUnsendable counts an operation that could not be encoded, by the error.
-func (h *Shared) countUnsendable(s *Session, kind flow.OpKind, err error) {
+func (h *Shared) countUnsendable(c *channel, kind flow.OpKind, err error) {
 	if errors.Is(err, admission.ErrClaimed) {
 		h.shedOp(recovery.NotOwn, kind)
 		return
 	}
 	h.shedOp(recovery.Unsendable, kind)
-	h.Log.Warn("message cannot be sent", "dpid", s.DPID, "error", err)
+	h.Log.Warn("message cannot be sent", "dpid", c.DPID, "error", err)
 }
 
 // shedOp counts an operation that is not sent.

@@ -25,6 +25,7 @@ type channel struct {
 	Conn    net.Conn
 	in      *reader
 	out     *outbox
+	claims  admission.Claims
 	xid     atomic.Uint32
 	count   counts
 	Version openflow.Version // as the next: set once, in the handshake
@@ -123,3 +124,24 @@ func (c *channel) shed(err error, b []byte) {
 	}
 	c.shared.tally.Shed(why, messages, outs)
 }
+
+// appendOp appends the message of one operation of d.
+func (c *channel) appendOp(dst []byte, d *flow.Decision, op *flow.Op, xid uint32) ([]byte, error) {
+	switch op.Kind {
+	case flow.OpFlow:
+		if err := c.claims.Change(&d.Flows[op.Index]); err != nil {
+			return dst, err
+		}
+		return c.Version.AppendFlowMod(dst, xid, &d.Flows[op.Index])
+	case flow.OpPacketOut:
+		return c.Version.AppendPacketOut(dst, xid, &d.Outs[op.Index])
+	case flow.OpGroup:
+		return c.Version.AppendGroupMod(dst, xid, &d.Groups[op.Index])
+	case flow.OpMeter:
+		return c.Version.AppendMeterMod(dst, xid, &d.Meters[op.Index])
+	}
+	return dst, api.Errorf(codes.Internal, "operation of unknown kind %d", op.Kind)
+}
+
+// Seen records an entry that was read from the switch.
+func (c *channel) Seen(e *flow.Entry) { c.claims.Seen(e) }

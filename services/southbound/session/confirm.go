@@ -77,7 +77,7 @@ func (h *Shared) carryWatched(d *flow.Decision, own *Session, m *messages) (fail
 		}
 		b, err := sh.s.appendOp(*to, kept, op, sh.xid)
 		if err != nil {
-			h.countUnsendable(sh.s, op.Kind, err)
+			h.countUnsendable(&sh.s.channel, op.Kind, err)
 			sh.fail(i, err)
 			failures = append(failures, failure(op.Switch, i, err, false))
 		} else {

@@ -30,9 +30,6 @@ func (s *Session) Describe() *api.Switch {
 	return d
 }
 
-// Seen records an entry that was read from the switch.
-func (s *Session) Seen(e *flow.Entry) { s.claims.Seen(e) }
-
 // removedEntry returns the message for an entry that a switch has removed.
 func removedEntry(sw dpid, r *openflow.FlowRemoved) *api.FlowEntry {
 	e := flow.Entry{

@@ -43,7 +43,7 @@ func (s *Session) holdForeign(target *Session, d *flow.Decision) {
 	ws := s.in.ws
 	b, err := target.appendOp(ws.foreign[:0], d, &d.Ops[0], target.xid.Add(1))
 	if err != nil {
-		s.shared.countUnsendable(target, flow.OpPacketOut, err)
+		s.shared.countUnsendable(&target.channel, flow.OpPacketOut, err)
 		return
 	}
 	target.count.op(flow.OpPacketOut)

@@ -95,12 +95,12 @@ func (s *Session) sendLimiter(d *flow.Decision) {
 		op := &d.Ops[i]
 		if op.Kind == flow.OpFlow && !barrier {
 			barrier = true
-			ws.own = s.Version.AppendBarrierRequest(ws.own, s.batch.nextXid(s))
+			ws.own = s.Version.AppendBarrierRequest(ws.own, s.batch.nextXid(&s.channel))
 		}
-		xid := s.batch.nextXid(s)
+		xid := s.batch.nextXid(&s.channel)
 		b, err := s.appendOp(ws.own, d, op, xid)
 		if err != nil {
-			s.shared.countUnsendable(s, op.Kind, err)
+			s.shared.countUnsendable(&s.channel, op.Kind, err)
 			continue
 		}
 		ws.own = b

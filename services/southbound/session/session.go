@@ -34,7 +34,6 @@ type Session struct {
 	channel
 	exchanges
 	Begun   time.Time
-	claims  admission.Claims
 	waiting admission.Buffer // memory for a workspace that waits for the switch to read
 
 	mu    sync.Mutex // guards since

@@ -55,7 +55,7 @@ func (s *Session) emit(d *flow.Decision) {
 	}
 	if at, yes := soleTarget(d); yes && at != s.DPID {
 		if target := h.Session(at); target != nil {
-			s.holdForeign(target, d)
+			s.holding.add(target, d, &s.in.ws.messages, s.at)
 		} else {
 			h.shedOp(recovery.Away, flow.OpPacketOut)
 		}

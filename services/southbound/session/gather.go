@@ -37,38 +37,40 @@ func soleTarget(d *flow.Decision) (at dpid, yes bool) {
 	return d.Ops[0].Switch, true
 }
 
-// holdForeign holds the packet of a lone decision for another switch until the
-// end of the batch.
-func (s *Session) holdForeign(target *Session, d *flow.Decision) {
-	ws := s.in.ws
-	b, err := target.appendOp(ws.foreign[:0], d, &d.Ops[0], target.xid.Add(1))
+// holding is the switches for which only one batch holds packets. Only the goroutine
+// of that batch uses it.
+type holding []*Session
+
+// add holds the packet of a lone decision for another switch until the end of the
+// batch, which began at a time by the clock of the beats.
+func (l *holding) add(target *Session, d *flow.Decision, m *messages, at int64) {
+	b, err := target.appendOp(m.foreign[:0], d, &d.Ops[0], target.xid.Add(1))
 	if err != nil {
-		s.shared.countUnsendable(&target.channel, flow.OpPacketOut, err)
+		target.shared.countUnsendable(&target.channel, flow.OpPacketOut, err)
 		return
 	}
 	target.count.op(flow.OpPacketOut)
-	b = target.alive.joinBeat(b, s.at)
-	ws.foreign = b[:0]
+	b = target.alive.joinBeat(b, at)
+	m.foreign = b[:0]
 	mine, err := target.out.hold(b)
 	if err != nil {
 		target.shed(err, b)
 	}
 	if mine {
-		s.holding = append(s.holding, target)
+		*l = append(*l, target)
 	}
 }
 
-// sendHeld sends the packets that a batch of octets bytes has held. After a
+// send sends the packets that a batch of octets bytes has held. After a
 // large batch it lets other readers run first and sends their packets with its
 // own.
-func (s *Session) sendHeld(octets int, now int64) {
-	if len(s.holding) == 0 {
+func (l *holding) send(g *gathering, octets int, now int64) {
+	if len(*l) == 0 {
 		return
 	}
-	g := &s.shared.gathering
 	if octets < gatherFrom {
-		release(s.holding)
-	} else if first, due := g.add(s.holding, now); first || due {
+		release(*l)
+	} else if first, due := g.add(*l, now); first || due {
 		if !due {
 			runtime.Gosched() // a reader that has read something adds to the list
 		}
@@ -76,13 +78,13 @@ func (s *Session) sendHeld(octets int, now int64) {
 		release(list)
 		g.giveBack(list)
 	}
-	s.holding = s.holding[:0]
+	*l = (*l)[:0]
 }
 
-// releaseHolding sends the packets that the batch has held so far.
-func (s *Session) releaseHolding() {
-	release(s.holding)
-	s.holding = s.holding[:0]
+// release sends the packets that the batch has held so far.
+func (l *holding) release() {
+	release(*l)
+	*l = (*l)[:0]
 }
 
 // release sends what is held for the switches and clears the list.

@@ -60,7 +60,7 @@ type Session struct {
 	refusals  refusals
 
 	at      int64        // when the batch began, by the clock of the beats
-	holding []*Session   // switches for which only this batch holds packets; of the reading goroutine
+	holding holding      // for other switches
 	remote  remoteOutput // only for the goroutine that delivers decisions of other processes
 }
 
@@ -131,7 +131,7 @@ func (s *Session) Run() (err error) {
 			s.shared.Log.Error("session ended by a fault of ours", "peer", s.Conn.RemoteAddr(), "panic", p, "stack", string(debug.Stack()))
 		}
 		err = s.recordExcess(s.endCause(err))
-		s.releaseHolding() // the session ended in the middle of a batch
+		s.holding.release() // the session ended in the middle of a batch
 		s.ending.Store(true)
 		s.Conn.Close()
 		s.out.close()
@@ -230,7 +230,7 @@ func (s *Session) receive() error {
 		if err := s.handleLeftOvers(now); err != nil {
 			return err
 		}
-		s.sendHeld(s.in.end, now)
+		s.holding.send(&s.shared.gathering, s.in.end, now)
 		if s.in.end >= yieldAt {
 			runtime.Gosched() // a busy switch takes turns with the others
 		}
@@ -266,7 +266,7 @@ func (s *Session) send() error {
 	ws.own = s.alive.joinBeat(ws.own, s.at)
 	err := s.out.put(ws.own)
 	if err == errQueueFull {
-		s.releaseHolding() // other switches do not wait for this one
+		s.holding.release() // other switches do not wait for this one
 		if err = s.waiting.Resize(len(ws.buf)); err == nil {
 			err = s.out.putWait(ws.own)
 			_ = s.waiting.Resize(0) // shrinking never fails

@@ -14,20 +14,11 @@ import (
 // sessions of the switch; a service's set lasts as long as the session in which
 // it was declared, because ports may change after it.
 type ledger struct {
-	sw      flow.DPID
-	cfg     *Config
-	count   *counts
-	version string // OpenFlow version of the session
+	presence
+	cfg   *Config
+	count *counts
 
-	session   uint64 // number of the last connection; 0: none yet
-	address   string // of the session, and when it began, as the southbound reports it
-	began     string
-	connected bool
-	forgotten bool      // the switch is remembered by nobody else
-	since     time.Time // of the connection, or of its loss
-	viewed    bool      // the entries have been read in this session, or are presumed unknown
-	unknown   bool      // the switch does not report its entries
-	unread    int       // reads in a row that it has not answered, or has refused
+	unread    int // reads in a row that it has not answered, or has refused
 	readDue   time.Time
 	readLate  int // failed reads in a row
 	readError string
@@ -70,7 +61,7 @@ type tally struct{ kept, added, removed uint32 }
 
 func newLedger(sw flow.DPID, cfg *Config, count *counts) *ledger {
 	return &ledger{
-		sw: sw, cfg: cfg, count: count,
+		presence: presence{sw: sw}, cfg: cfg, count: count,
 		rules: map[entryID]*rule{}, hidden: map[entryID]*rule{}, todo: map[entryID]*rule{},
 		timed: map[entryID]*rule{}, lacks: map[entryID]*lack{}, removals: map[entryID]*removal{}, objects: newObjects(),
 	}

@@ -51,15 +51,6 @@ func (l *ledger) list(now time.Time) []*api.WantedFlow {
 	return flows
 }
 
-// wantedFlow returns the API's view of a rule of the ledger.
-func (l *ledger) wantedFlow(r *rule) *api.WantedFlow {
-	f := api.NewFlowEntry(l.sw, r.entry())
-	if r.app != "" {
-		f.Owner = api.AppOwner(r.app)
-	}
-	return &api.WantedFlow{Flow: f, State: r.state.String(), Reason: r.reason, Refused: r.byItself()}
-}
-
 // ListSync answers the call.
 func (r *Rules) ListSync(context.Context, *api.ListSyncRequest) (*api.ListSyncResponse, error) {
 	workers, err := r.all("")

@@ -20,13 +20,3 @@ func (l *ledger) tablesWithoutMiss() (without [256]bool) {
 	}
 	return without
 }
-
-// waitsForMiss returns the time until which an entry must wait because it leads to
-// a table without a miss entry, or zero if it need not wait.
-func (l *ledger) waitsForMiss(r *rule, without *[256]bool, now time.Time) time.Time {
-	end := l.since.Add(leadWait)
-	if to := r.next; to == 0 || !without[to] || r.entry().TableMiss() || !now.Before(end) {
-		return time.Time{}
-	}
-	return end
-}

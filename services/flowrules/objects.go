@@ -228,14 +228,6 @@ type objectGone struct {
 	removal *objectRemoval
 }
 
-func (l *ledger) objectMod(d *flow.Decision, k objectKey, b *body, c flow.Command) {
-	if k.kind == meterObject {
-		d.Meter(l.sw, flow.MeterMod{Command: c, Meter: b.meter})
-		return
-	}
-	d.Group(l.sw, flow.GroupMod{Command: c, Group: b.group})
-}
-
 // recordMade records the results of making groups and meters.
 func (l *ledger) recordMade(s step, res *api.ApplyResult, err error, now time.Time) {
 	if s.session != l.session || !l.connected {
@@ -429,18 +421,4 @@ func (l *ledger) verifyObjects(have map[objectKey]*body, began, now time.Time) {
 			l.objects.remove(k, now)
 		}
 	}
-}
-
-// wantedObject returns the API's view of a group or meter.
-func (l *ledger) wantedObject(w *resource) *api.WantedFlow {
-	f := &api.WantedFlow{
-		Flow:  &api.FlowEntry{Dpid: l.sw.String(), Owner: w.key.owner().String()},
-		State: w.state.String(), Reason: w.key.String() + ": " + w.reason, Refused: w.byItself(),
-	}
-	if w.key.kind == meterObject {
-		f.Meter = w.key.id
-	} else {
-		f.Group = w.key.id
-	}
-	return f
 }

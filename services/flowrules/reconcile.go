@@ -183,21 +183,6 @@ func (l *ledger) setAside(rd *reading) {
 	}
 }
 
-// idledAway reports whether an entry that the switch had, and has no longer, may
-// have ended by its idle timeout while the controller was away; it is then not
-// restored (CVE-2018-1078).
-func (l *ledger) idledAway(r *rule, now time.Time) bool {
-	idle := time.Duration(r.idle) * time.Second
-	if idle == 0 || !r.delivered {
-		return false
-	}
-	alone := r.added
-	if l.since.After(alone) {
-		alone = l.since
-	}
-	return now.Sub(alone) >= idle
-}
-
 // confirm records that the switch has an entry, and queues a record in the store
 // if the store needs one.
 func (l *ledger) confirm(k entryID, r *rule, now time.Time) {

@@ -163,7 +163,7 @@ func (l *ledger) writeStep(due []*rule, now time.Time) step {
 	due = due[:min(len(due), l.batch)]
 	s := step{kind: write, session: l.session, rules: due, decision: &flow.Decision{}}
 	for _, r := range due {
-		m := l.mod(s.decision)
+		m := s.decision.AddFlow(l.sw)
 		m.Command, m.Entry = flow.Add, r.wantedEntry(now)
 		r.lost = false
 		r.become(sent, "", now)
@@ -180,7 +180,7 @@ func (l *ledger) eraseStep(due []*removal, now time.Time) step {
 	due = due[:min(len(due), l.batch)]
 	s := step{kind: erase, session: l.session, removals: due, decision: &flow.Decision{}}
 	for _, r := range due {
-		m := l.mod(s.decision)
+		m := s.decision.AddFlow(l.sw)
 		m.Command, m.Entry = flow.DeleteStrict, r.entry
 		if l.version != "1.0" {
 			m.CookieMask = flow.OwnerMask
@@ -188,29 +188,6 @@ func (l *ledger) eraseStep(due []*removal, now time.Time) step {
 	}
 	l.pace(len(due), now)
 	return s
-}
-
-func (l *ledger) mod(d *flow.Decision) *flow.Mod { return d.AddFlow(l.sw) }
-
-// stepFailures returns the failures of a step by the number of the operation, and the
-// failures of groups and meters among them. err is the error of the whole call.
-func (l *ledger) stepFailures(n int, res *api.ApplyResult, err error) (map[int]failure, map[int]objectFailure) {
-	failures, said := map[int]failure{}, map[int]objectFailure{}
-	if err != nil {
-		for i := range n {
-			failures[i] = failure{failedLate, err.Error()}
-		}
-		return failures, said
-	}
-	for _, f := range res.GetFailures() {
-		i := int(f.GetOp())
-		kind := kindOf(l.version, f.GetTransient(), f.GetType(), f.GetCode())
-		if old, twice := failures[i]; !twice || old.kind == failedLate {
-			failures[i] = failure{kind, f.GetText()}
-			said[i] = objectFailureOf(f.GetType(), f.GetCode())
-		}
-	}
-	return failures, said
 }
 
 // recordWrite records the results of adding entries.

@@ -381,6 +381,44 @@ func (x *HostChanged) GetFrom() *Location {
 	return nil
 }
 
+// HostsSettled: of each host that an earlier run knew, it has been published where it is,
+// or that it is gone. It comes once after each start.
+type HostsSettled struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostsSettled) Reset() {
+	*x = HostsSettled{}
+	mi := &file_hosts_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostsSettled) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostsSettled) ProtoMessage() {}
+
+func (x *HostsSettled) ProtoReflect() protoreflect.Message {
+	mi := &file_hosts_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostsSettled.ProtoReflect.Descriptor instead.
+func (*HostsSettled) Descriptor() ([]byte, []int) {
+	return file_hosts_proto_rawDescGZIP(), []int{5}
+}
+
 // HostClaimed: somebody claims what a host has, or what is bound. It is a
 // moment's event; at most one a second is published for a claim.
 type HostClaimed struct {
@@ -409,7 +447,7 @@ type HostClaimed struct {
 
 func (x *HostClaimed) Reset() {
 	*x = HostClaimed{}
-	mi := &file_hosts_proto_msgTypes[5]
+	mi := &file_hosts_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -421,7 +459,7 @@ func (x *HostClaimed) String() string {
 func (*HostClaimed) ProtoMessage() {}
 
 func (x *HostClaimed) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[5]
+	mi := &file_hosts_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -434,7 +472,7 @@ func (x *HostClaimed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostClaimed.ProtoReflect.Descriptor instead.
 func (*HostClaimed) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{5}
+	return file_hosts_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HostClaimed) GetMac() string {
@@ -516,7 +554,7 @@ type HostBinding struct {
 
 func (x *HostBinding) Reset() {
 	*x = HostBinding{}
-	mi := &file_hosts_proto_msgTypes[6]
+	mi := &file_hosts_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -528,7 +566,7 @@ func (x *HostBinding) String() string {
 func (*HostBinding) ProtoMessage() {}
 
 func (x *HostBinding) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[6]
+	mi := &file_hosts_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +579,7 @@ func (x *HostBinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostBinding.ProtoReflect.Descriptor instead.
 func (*HostBinding) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{6}
+	return file_hosts_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *HostBinding) GetMac() string {
@@ -621,7 +659,7 @@ type BindHostRequest struct {
 
 func (x *BindHostRequest) Reset() {
 	*x = BindHostRequest{}
-	mi := &file_hosts_proto_msgTypes[7]
+	mi := &file_hosts_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -633,7 +671,7 @@ func (x *BindHostRequest) String() string {
 func (*BindHostRequest) ProtoMessage() {}
 
 func (x *BindHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[7]
+	mi := &file_hosts_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -646,7 +684,7 @@ func (x *BindHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BindHostRequest.ProtoReflect.Descriptor instead.
 func (*BindHostRequest) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{7}
+	return file_hosts_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *BindHostRequest) GetBinding() *HostBinding {
@@ -674,7 +712,7 @@ type UnbindHostRequest struct {
 
 func (x *UnbindHostRequest) Reset() {
 	*x = UnbindHostRequest{}
-	mi := &file_hosts_proto_msgTypes[8]
+	mi := &file_hosts_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -686,7 +724,7 @@ func (x *UnbindHostRequest) String() string {
 func (*UnbindHostRequest) ProtoMessage() {}
 
 func (x *UnbindHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[8]
+	mi := &file_hosts_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -699,7 +737,7 @@ func (x *UnbindHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnbindHostRequest.ProtoReflect.Descriptor instead.
 func (*UnbindHostRequest) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{8}
+	return file_hosts_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UnbindHostRequest) GetMac() string {
@@ -741,7 +779,7 @@ type UnbindHostResponse struct {
 
 func (x *UnbindHostResponse) Reset() {
 	*x = UnbindHostResponse{}
-	mi := &file_hosts_proto_msgTypes[9]
+	mi := &file_hosts_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -753,7 +791,7 @@ func (x *UnbindHostResponse) String() string {
 func (*UnbindHostResponse) ProtoMessage() {}
 
 func (x *UnbindHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[9]
+	mi := &file_hosts_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -766,7 +804,7 @@ func (x *UnbindHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnbindHostResponse.ProtoReflect.Descriptor instead.
 func (*UnbindHostResponse) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{9}
+	return file_hosts_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UnbindHostResponse) GetDeleted() uint32 {
@@ -785,7 +823,7 @@ type ListBindingsRequest struct {
 
 func (x *ListBindingsRequest) Reset() {
 	*x = ListBindingsRequest{}
-	mi := &file_hosts_proto_msgTypes[10]
+	mi := &file_hosts_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -797,7 +835,7 @@ func (x *ListBindingsRequest) String() string {
 func (*ListBindingsRequest) ProtoMessage() {}
 
 func (x *ListBindingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[10]
+	mi := &file_hosts_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -810,7 +848,7 @@ func (x *ListBindingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBindingsRequest.ProtoReflect.Descriptor instead.
 func (*ListBindingsRequest) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{10}
+	return file_hosts_proto_rawDescGZIP(), []int{11}
 }
 
 // The answer of ListBindings.
@@ -826,7 +864,7 @@ type ListBindingsResponse struct {
 
 func (x *ListBindingsResponse) Reset() {
 	*x = ListBindingsResponse{}
-	mi := &file_hosts_proto_msgTypes[11]
+	mi := &file_hosts_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +876,7 @@ func (x *ListBindingsResponse) String() string {
 func (*ListBindingsResponse) ProtoMessage() {}
 
 func (x *ListBindingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[11]
+	mi := &file_hosts_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +889,7 @@ func (x *ListBindingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBindingsResponse.ProtoReflect.Descriptor instead.
 func (*ListBindingsResponse) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{11}
+	return file_hosts_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListBindingsResponse) GetBindings() []*HostBinding {
@@ -891,7 +929,7 @@ type PortSecurity struct {
 
 func (x *PortSecurity) Reset() {
 	*x = PortSecurity{}
-	mi := &file_hosts_proto_msgTypes[12]
+	mi := &file_hosts_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +941,7 @@ func (x *PortSecurity) String() string {
 func (*PortSecurity) ProtoMessage() {}
 
 func (x *PortSecurity) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[12]
+	mi := &file_hosts_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +954,7 @@ func (x *PortSecurity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortSecurity.ProtoReflect.Descriptor instead.
 func (*PortSecurity) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{12}
+	return file_hosts_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PortSecurity) GetDpid() string {
@@ -981,7 +1019,7 @@ type SetPortSecurityRequest struct {
 
 func (x *SetPortSecurityRequest) Reset() {
 	*x = SetPortSecurityRequest{}
-	mi := &file_hosts_proto_msgTypes[13]
+	mi := &file_hosts_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -993,7 +1031,7 @@ func (x *SetPortSecurityRequest) String() string {
 func (*SetPortSecurityRequest) ProtoMessage() {}
 
 func (x *SetPortSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[13]
+	mi := &file_hosts_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1006,7 +1044,7 @@ func (x *SetPortSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPortSecurityRequest.ProtoReflect.Descriptor instead.
 func (*SetPortSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{13}
+	return file_hosts_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SetPortSecurityRequest) GetSecurity() *PortSecurity {
@@ -1030,7 +1068,7 @@ type DeletePortSecurityRequest struct {
 
 func (x *DeletePortSecurityRequest) Reset() {
 	*x = DeletePortSecurityRequest{}
-	mi := &file_hosts_proto_msgTypes[14]
+	mi := &file_hosts_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1042,7 +1080,7 @@ func (x *DeletePortSecurityRequest) String() string {
 func (*DeletePortSecurityRequest) ProtoMessage() {}
 
 func (x *DeletePortSecurityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[14]
+	mi := &file_hosts_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1055,7 +1093,7 @@ func (x *DeletePortSecurityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePortSecurityRequest.ProtoReflect.Descriptor instead.
 func (*DeletePortSecurityRequest) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{14}
+	return file_hosts_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeletePortSecurityRequest) GetDpid() string {
@@ -1083,7 +1121,7 @@ type DeletePortSecurityResponse struct {
 
 func (x *DeletePortSecurityResponse) Reset() {
 	*x = DeletePortSecurityResponse{}
-	mi := &file_hosts_proto_msgTypes[15]
+	mi := &file_hosts_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1095,7 +1133,7 @@ func (x *DeletePortSecurityResponse) String() string {
 func (*DeletePortSecurityResponse) ProtoMessage() {}
 
 func (x *DeletePortSecurityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[15]
+	mi := &file_hosts_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1108,7 +1146,7 @@ func (x *DeletePortSecurityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeletePortSecurityResponse.ProtoReflect.Descriptor instead.
 func (*DeletePortSecurityResponse) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{15}
+	return file_hosts_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeletePortSecurityResponse) GetDeleted() bool {
@@ -1138,7 +1176,7 @@ type HostHold struct {
 
 func (x *HostHold) Reset() {
 	*x = HostHold{}
-	mi := &file_hosts_proto_msgTypes[16]
+	mi := &file_hosts_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1150,7 +1188,7 @@ func (x *HostHold) String() string {
 func (*HostHold) ProtoMessage() {}
 
 func (x *HostHold) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[16]
+	mi := &file_hosts_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,7 +1201,7 @@ func (x *HostHold) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostHold.ProtoReflect.Descriptor instead.
 func (*HostHold) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{16}
+	return file_hosts_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *HostHold) GetStage() string {
@@ -1214,7 +1252,7 @@ type SetHoldRequest struct {
 
 func (x *SetHoldRequest) Reset() {
 	*x = SetHoldRequest{}
-	mi := &file_hosts_proto_msgTypes[17]
+	mi := &file_hosts_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1264,7 @@ func (x *SetHoldRequest) String() string {
 func (*SetHoldRequest) ProtoMessage() {}
 
 func (x *SetHoldRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[17]
+	mi := &file_hosts_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1277,7 @@ func (x *SetHoldRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetHoldRequest.ProtoReflect.Descriptor instead.
 func (*SetHoldRequest) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{17}
+	return file_hosts_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SetHoldRequest) GetHold() *HostHold {
@@ -1260,7 +1298,7 @@ type DeleteHoldRequest struct {
 
 func (x *DeleteHoldRequest) Reset() {
 	*x = DeleteHoldRequest{}
-	mi := &file_hosts_proto_msgTypes[18]
+	mi := &file_hosts_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1310,7 @@ func (x *DeleteHoldRequest) String() string {
 func (*DeleteHoldRequest) ProtoMessage() {}
 
 func (x *DeleteHoldRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[18]
+	mi := &file_hosts_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1323,7 @@ func (x *DeleteHoldRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteHoldRequest.ProtoReflect.Descriptor instead.
 func (*DeleteHoldRequest) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{18}
+	return file_hosts_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeleteHoldRequest) GetStage() string {
@@ -1306,7 +1344,7 @@ type DeleteHoldResponse struct {
 
 func (x *DeleteHoldResponse) Reset() {
 	*x = DeleteHoldResponse{}
-	mi := &file_hosts_proto_msgTypes[19]
+	mi := &file_hosts_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1318,7 +1356,7 @@ func (x *DeleteHoldResponse) String() string {
 func (*DeleteHoldResponse) ProtoMessage() {}
 
 func (x *DeleteHoldResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[19]
+	mi := &file_hosts_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1331,7 +1369,7 @@ func (x *DeleteHoldResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteHoldResponse.ProtoReflect.Descriptor instead.
 func (*DeleteHoldResponse) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{19}
+	return file_hosts_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeleteHoldResponse) GetDeleted() bool {
@@ -1350,7 +1388,7 @@ type ListHoldsRequest struct {
 
 func (x *ListHoldsRequest) Reset() {
 	*x = ListHoldsRequest{}
-	mi := &file_hosts_proto_msgTypes[20]
+	mi := &file_hosts_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1362,7 +1400,7 @@ func (x *ListHoldsRequest) String() string {
 func (*ListHoldsRequest) ProtoMessage() {}
 
 func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[20]
+	mi := &file_hosts_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1375,7 +1413,7 @@ func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsRequest.ProtoReflect.Descriptor instead.
 func (*ListHoldsRequest) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{20}
+	return file_hosts_proto_rawDescGZIP(), []int{21}
 }
 
 // The answer of ListHolds.
@@ -1389,7 +1427,7 @@ type ListHoldsResponse struct {
 
 func (x *ListHoldsResponse) Reset() {
 	*x = ListHoldsResponse{}
-	mi := &file_hosts_proto_msgTypes[21]
+	mi := &file_hosts_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +1439,7 @@ func (x *ListHoldsResponse) String() string {
 func (*ListHoldsResponse) ProtoMessage() {}
 
 func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[21]
+	mi := &file_hosts_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +1452,7 @@ func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsResponse.ProtoReflect.Descriptor instead.
 func (*ListHoldsResponse) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{21}
+	return file_hosts_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListHoldsResponse) GetHolds() []*HostHold {
@@ -1440,7 +1478,7 @@ type ApproveHostRequest struct {
 
 func (x *ApproveHostRequest) Reset() {
 	*x = ApproveHostRequest{}
-	mi := &file_hosts_proto_msgTypes[22]
+	mi := &file_hosts_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1452,7 +1490,7 @@ func (x *ApproveHostRequest) String() string {
 func (*ApproveHostRequest) ProtoMessage() {}
 
 func (x *ApproveHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[22]
+	mi := &file_hosts_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1465,7 +1503,7 @@ func (x *ApproveHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveHostRequest.ProtoReflect.Descriptor instead.
 func (*ApproveHostRequest) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{22}
+	return file_hosts_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ApproveHostRequest) GetStage() string {
@@ -1498,7 +1536,7 @@ type ApproveHostResponse struct {
 
 func (x *ApproveHostResponse) Reset() {
 	*x = ApproveHostResponse{}
-	mi := &file_hosts_proto_msgTypes[23]
+	mi := &file_hosts_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1510,7 +1548,7 @@ func (x *ApproveHostResponse) String() string {
 func (*ApproveHostResponse) ProtoMessage() {}
 
 func (x *ApproveHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[23]
+	mi := &file_hosts_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1523,7 +1561,7 @@ func (x *ApproveHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveHostResponse.ProtoReflect.Descriptor instead.
 func (*ApproveHostResponse) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{23}
+	return file_hosts_proto_rawDescGZIP(), []int{24}
 }
 
 // What RevokeHost is asked. NotFound if the stage holds nothing.
@@ -1541,7 +1579,7 @@ type RevokeHostRequest struct {
 
 func (x *RevokeHostRequest) Reset() {
 	*x = RevokeHostRequest{}
-	mi := &file_hosts_proto_msgTypes[24]
+	mi := &file_hosts_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1553,7 +1591,7 @@ func (x *RevokeHostRequest) String() string {
 func (*RevokeHostRequest) ProtoMessage() {}
 
 func (x *RevokeHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[24]
+	mi := &file_hosts_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1566,7 +1604,7 @@ func (x *RevokeHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeHostRequest.ProtoReflect.Descriptor instead.
 func (*RevokeHostRequest) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{24}
+	return file_hosts_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RevokeHostRequest) GetStage() string {
@@ -1601,7 +1639,7 @@ type RevokeHostResponse struct {
 
 func (x *RevokeHostResponse) Reset() {
 	*x = RevokeHostResponse{}
-	mi := &file_hosts_proto_msgTypes[25]
+	mi := &file_hosts_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1613,7 +1651,7 @@ func (x *RevokeHostResponse) String() string {
 func (*RevokeHostResponse) ProtoMessage() {}
 
 func (x *RevokeHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hosts_proto_msgTypes[25]
+	mi := &file_hosts_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1626,7 +1664,7 @@ func (x *RevokeHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeHostResponse.ProtoReflect.Descriptor instead.
 func (*RevokeHostResponse) Descriptor() ([]byte, []int) {
-	return file_hosts_proto_rawDescGZIP(), []int{25}
+	return file_hosts_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RevokeHostResponse) GetRevoked() bool {
@@ -1671,7 +1709,9 @@ const file_hosts_proto_rawDesc = "" +
 	"\x04host\x18\x01 \x01(\v2\r.weft.v1.HostR\x04host\x12\x16\n" +
 	"\x06change\x18\x02 \x01(\tR\x06change\x12%\n" +
 	"\x04from\x18\x03 \x01(\v2\x11.weft.v1.LocationR\x04from:\r\xfa\xe0\x18\t\n" +
-	"\x05hosts\x10\x01\"\xd6\x01\n" +
+	"\x05hosts\x10\x01\"\x1b\n" +
+	"\fHostsSettled:\v\xfa\xe0\x18\a\n" +
+	"\x05hosts\"\xd6\x01\n" +
 	"\vHostClaimed\x12\x10\n" +
 	"\x03mac\x18\x01 \x01(\tR\x03mac\x12\x12\n" +
 	"\x04vlan\x18\x02 \x01(\rR\x04vlan\x12\x0e\n" +
@@ -1805,80 +1845,81 @@ func file_hosts_proto_rawDescGZIP() []byte {
 	return file_hosts_proto_rawDescData
 }
 
-var file_hosts_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_hosts_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_hosts_proto_goTypes = []any{
 	(*Host)(nil),                       // 0: weft.v1.Host
 	(*ListHostsRequest)(nil),           // 1: weft.v1.ListHostsRequest
 	(*ListHostsResponse)(nil),          // 2: weft.v1.ListHostsResponse
 	(*FindHostRequest)(nil),            // 3: weft.v1.FindHostRequest
 	(*HostChanged)(nil),                // 4: weft.v1.HostChanged
-	(*HostClaimed)(nil),                // 5: weft.v1.HostClaimed
-	(*HostBinding)(nil),                // 6: weft.v1.HostBinding
-	(*BindHostRequest)(nil),            // 7: weft.v1.BindHostRequest
-	(*UnbindHostRequest)(nil),          // 8: weft.v1.UnbindHostRequest
-	(*UnbindHostResponse)(nil),         // 9: weft.v1.UnbindHostResponse
-	(*ListBindingsRequest)(nil),        // 10: weft.v1.ListBindingsRequest
-	(*ListBindingsResponse)(nil),       // 11: weft.v1.ListBindingsResponse
-	(*PortSecurity)(nil),               // 12: weft.v1.PortSecurity
-	(*SetPortSecurityRequest)(nil),     // 13: weft.v1.SetPortSecurityRequest
-	(*DeletePortSecurityRequest)(nil),  // 14: weft.v1.DeletePortSecurityRequest
-	(*DeletePortSecurityResponse)(nil), // 15: weft.v1.DeletePortSecurityResponse
-	(*HostHold)(nil),                   // 16: weft.v1.HostHold
-	(*SetHoldRequest)(nil),             // 17: weft.v1.SetHoldRequest
-	(*DeleteHoldRequest)(nil),          // 18: weft.v1.DeleteHoldRequest
-	(*DeleteHoldResponse)(nil),         // 19: weft.v1.DeleteHoldResponse
-	(*ListHoldsRequest)(nil),           // 20: weft.v1.ListHoldsRequest
-	(*ListHoldsResponse)(nil),          // 21: weft.v1.ListHoldsResponse
-	(*ApproveHostRequest)(nil),         // 22: weft.v1.ApproveHostRequest
-	(*ApproveHostResponse)(nil),        // 23: weft.v1.ApproveHostResponse
-	(*RevokeHostRequest)(nil),          // 24: weft.v1.RevokeHostRequest
-	(*RevokeHostResponse)(nil),         // 25: weft.v1.RevokeHostResponse
-	nil,                                // 26: weft.v1.ListHostsResponse.RefusedEntry
-	(*Location)(nil),                   // 27: weft.v1.Location
-	(*LimitReached)(nil),               // 28: weft.v1.LimitReached
+	(*HostsSettled)(nil),               // 5: weft.v1.HostsSettled
+	(*HostClaimed)(nil),                // 6: weft.v1.HostClaimed
+	(*HostBinding)(nil),                // 7: weft.v1.HostBinding
+	(*BindHostRequest)(nil),            // 8: weft.v1.BindHostRequest
+	(*UnbindHostRequest)(nil),          // 9: weft.v1.UnbindHostRequest
+	(*UnbindHostResponse)(nil),         // 10: weft.v1.UnbindHostResponse
+	(*ListBindingsRequest)(nil),        // 11: weft.v1.ListBindingsRequest
+	(*ListBindingsResponse)(nil),       // 12: weft.v1.ListBindingsResponse
+	(*PortSecurity)(nil),               // 13: weft.v1.PortSecurity
+	(*SetPortSecurityRequest)(nil),     // 14: weft.v1.SetPortSecurityRequest
+	(*DeletePortSecurityRequest)(nil),  // 15: weft.v1.DeletePortSecurityRequest
+	(*DeletePortSecurityResponse)(nil), // 16: weft.v1.DeletePortSecurityResponse
+	(*HostHold)(nil),                   // 17: weft.v1.HostHold
+	(*SetHoldRequest)(nil),             // 18: weft.v1.SetHoldRequest
+	(*DeleteHoldRequest)(nil),          // 19: weft.v1.DeleteHoldRequest
+	(*DeleteHoldResponse)(nil),         // 20: weft.v1.DeleteHoldResponse
+	(*ListHoldsRequest)(nil),           // 21: weft.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),          // 22: weft.v1.ListHoldsResponse
+	(*ApproveHostRequest)(nil),         // 23: weft.v1.ApproveHostRequest
+	(*ApproveHostResponse)(nil),        // 24: weft.v1.ApproveHostResponse
+	(*RevokeHostRequest)(nil),          // 25: weft.v1.RevokeHostRequest
+	(*RevokeHostResponse)(nil),         // 26: weft.v1.RevokeHostResponse
+	nil,                                // 27: weft.v1.ListHostsResponse.RefusedEntry
+	(*Location)(nil),                   // 28: weft.v1.Location
+	(*LimitReached)(nil),               // 29: weft.v1.LimitReached
 }
 var file_hosts_proto_depIdxs = []int32{
-	27, // 0: weft.v1.Host.at:type_name -> weft.v1.Location
-	27, // 1: weft.v1.Host.claimed_at:type_name -> weft.v1.Location
+	28, // 0: weft.v1.Host.at:type_name -> weft.v1.Location
+	28, // 1: weft.v1.Host.claimed_at:type_name -> weft.v1.Location
 	0,  // 2: weft.v1.ListHostsResponse.hosts:type_name -> weft.v1.Host
-	26, // 3: weft.v1.ListHostsResponse.refused:type_name -> weft.v1.ListHostsResponse.RefusedEntry
-	28, // 4: weft.v1.ListHostsResponse.limits:type_name -> weft.v1.LimitReached
+	27, // 3: weft.v1.ListHostsResponse.refused:type_name -> weft.v1.ListHostsResponse.RefusedEntry
+	29, // 4: weft.v1.ListHostsResponse.limits:type_name -> weft.v1.LimitReached
 	0,  // 5: weft.v1.HostChanged.host:type_name -> weft.v1.Host
-	27, // 6: weft.v1.HostChanged.from:type_name -> weft.v1.Location
-	27, // 7: weft.v1.HostClaimed.at:type_name -> weft.v1.Location
-	27, // 8: weft.v1.HostClaimed.holder:type_name -> weft.v1.Location
-	27, // 9: weft.v1.HostBinding.at:type_name -> weft.v1.Location
-	6,  // 10: weft.v1.BindHostRequest.binding:type_name -> weft.v1.HostBinding
-	6,  // 11: weft.v1.ListBindingsResponse.bindings:type_name -> weft.v1.HostBinding
-	12, // 12: weft.v1.ListBindingsResponse.ports:type_name -> weft.v1.PortSecurity
-	12, // 13: weft.v1.SetPortSecurityRequest.security:type_name -> weft.v1.PortSecurity
-	27, // 14: weft.v1.HostHold.at:type_name -> weft.v1.Location
-	16, // 15: weft.v1.SetHoldRequest.hold:type_name -> weft.v1.HostHold
-	16, // 16: weft.v1.ListHoldsResponse.holds:type_name -> weft.v1.HostHold
+	28, // 6: weft.v1.HostChanged.from:type_name -> weft.v1.Location
+	28, // 7: weft.v1.HostClaimed.at:type_name -> weft.v1.Location
+	28, // 8: weft.v1.HostClaimed.holder:type_name -> weft.v1.Location
+	28, // 9: weft.v1.HostBinding.at:type_name -> weft.v1.Location
+	7,  // 10: weft.v1.BindHostRequest.binding:type_name -> weft.v1.HostBinding
+	7,  // 11: weft.v1.ListBindingsResponse.bindings:type_name -> weft.v1.HostBinding
+	13, // 12: weft.v1.ListBindingsResponse.ports:type_name -> weft.v1.PortSecurity
+	13, // 13: weft.v1.SetPortSecurityRequest.security:type_name -> weft.v1.PortSecurity
+	28, // 14: weft.v1.HostHold.at:type_name -> weft.v1.Location
+	17, // 15: weft.v1.SetHoldRequest.hold:type_name -> weft.v1.HostHold
+	17, // 16: weft.v1.ListHoldsResponse.holds:type_name -> weft.v1.HostHold
 	1,  // 17: weft.v1.Hosts.ListHosts:input_type -> weft.v1.ListHostsRequest
 	3,  // 18: weft.v1.Hosts.FindHost:input_type -> weft.v1.FindHostRequest
-	7,  // 19: weft.v1.Hosts.BindHost:input_type -> weft.v1.BindHostRequest
-	8,  // 20: weft.v1.Hosts.UnbindHost:input_type -> weft.v1.UnbindHostRequest
-	10, // 21: weft.v1.Hosts.ListBindings:input_type -> weft.v1.ListBindingsRequest
-	13, // 22: weft.v1.Hosts.SetPortSecurity:input_type -> weft.v1.SetPortSecurityRequest
-	14, // 23: weft.v1.Hosts.DeletePortSecurity:input_type -> weft.v1.DeletePortSecurityRequest
-	17, // 24: weft.v1.Hosts.SetHold:input_type -> weft.v1.SetHoldRequest
-	18, // 25: weft.v1.Hosts.DeleteHold:input_type -> weft.v1.DeleteHoldRequest
-	20, // 26: weft.v1.Hosts.ListHolds:input_type -> weft.v1.ListHoldsRequest
-	22, // 27: weft.v1.Hosts.ApproveHost:input_type -> weft.v1.ApproveHostRequest
-	24, // 28: weft.v1.Hosts.RevokeHost:input_type -> weft.v1.RevokeHostRequest
+	8,  // 19: weft.v1.Hosts.BindHost:input_type -> weft.v1.BindHostRequest
+	9,  // 20: weft.v1.Hosts.UnbindHost:input_type -> weft.v1.UnbindHostRequest
+	11, // 21: weft.v1.Hosts.ListBindings:input_type -> weft.v1.ListBindingsRequest
+	14, // 22: weft.v1.Hosts.SetPortSecurity:input_type -> weft.v1.SetPortSecurityRequest
+	15, // 23: weft.v1.Hosts.DeletePortSecurity:input_type -> weft.v1.DeletePortSecurityRequest
+	18, // 24: weft.v1.Hosts.SetHold:input_type -> weft.v1.SetHoldRequest
+	19, // 25: weft.v1.Hosts.DeleteHold:input_type -> weft.v1.DeleteHoldRequest
+	21, // 26: weft.v1.Hosts.ListHolds:input_type -> weft.v1.ListHoldsRequest
+	23, // 27: weft.v1.Hosts.ApproveHost:input_type -> weft.v1.ApproveHostRequest
+	25, // 28: weft.v1.Hosts.RevokeHost:input_type -> weft.v1.RevokeHostRequest
 	2,  // 29: weft.v1.Hosts.ListHosts:output_type -> weft.v1.ListHostsResponse
 	0,  // 30: weft.v1.Hosts.FindHost:output_type -> weft.v1.Host
-	6,  // 31: weft.v1.Hosts.BindHost:output_type -> weft.v1.HostBinding
-	9,  // 32: weft.v1.Hosts.UnbindHost:output_type -> weft.v1.UnbindHostResponse
-	11, // 33: weft.v1.Hosts.ListBindings:output_type -> weft.v1.ListBindingsResponse
-	12, // 34: weft.v1.Hosts.SetPortSecurity:output_type -> weft.v1.PortSecurity
-	15, // 35: weft.v1.Hosts.DeletePortSecurity:output_type -> weft.v1.DeletePortSecurityResponse
-	16, // 36: weft.v1.Hosts.SetHold:output_type -> weft.v1.HostHold
-	19, // 37: weft.v1.Hosts.DeleteHold:output_type -> weft.v1.DeleteHoldResponse
-	21, // 38: weft.v1.Hosts.ListHolds:output_type -> weft.v1.ListHoldsResponse
-	23, // 39: weft.v1.Hosts.ApproveHost:output_type -> weft.v1.ApproveHostResponse
-	25, // 40: weft.v1.Hosts.RevokeHost:output_type -> weft.v1.RevokeHostResponse
+	7,  // 31: weft.v1.Hosts.BindHost:output_type -> weft.v1.HostBinding
+	10, // 32: weft.v1.Hosts.UnbindHost:output_type -> weft.v1.UnbindHostResponse
+	12, // 33: weft.v1.Hosts.ListBindings:output_type -> weft.v1.ListBindingsResponse
+	13, // 34: weft.v1.Hosts.SetPortSecurity:output_type -> weft.v1.PortSecurity
+	16, // 35: weft.v1.Hosts.DeletePortSecurity:output_type -> weft.v1.DeletePortSecurityResponse
+	17, // 36: weft.v1.Hosts.SetHold:output_type -> weft.v1.HostHold
+	20, // 37: weft.v1.Hosts.DeleteHold:output_type -> weft.v1.DeleteHoldResponse
+	22, // 38: weft.v1.Hosts.ListHolds:output_type -> weft.v1.ListHoldsResponse
+	24, // 39: weft.v1.Hosts.ApproveHost:output_type -> weft.v1.ApproveHostResponse
+	26, // 40: weft.v1.Hosts.RevokeHost:output_type -> weft.v1.RevokeHostResponse
 	29, // [29:41] is the sub-list for method output_type
 	17, // [17:29] is the sub-list for method input_type
 	17, // [17:17] is the sub-list for extension type_name
@@ -1900,7 +1941,7 @@ func file_hosts_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hosts_proto_rawDesc), len(file_hosts_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -607,6 +607,9 @@ var (
 	// a host was learnt, has moved, has new addresses, is held or not
 	// held any more, or is gone.
 	HostChangedEvent = Subject[HostChanged]{Name: "hosts.HostChanged", Clients: true}
+	// of each host that an earlier run knew, it has been published where it is,
+	// or that it is gone. It comes once after each start.
+	HostsSettledEvent = Subject[HostsSettled]{Name: "hosts.HostsSettled"}
 	// somebody claims what a host has, or what is bound. It is a
 	// moment's event; at most one a second is published for a claim.
 	HostClaimedEvent = Subject[HostClaimed]{Name: "hosts.HostClaimed", Clients: true}
@@ -656,6 +659,7 @@ var subjects = []AnySubject{
 	HeartbeatChangedEvent,
 	BeatChangedEvent,
 	HostChangedEvent,
+	HostsSettledEvent,
 	HostClaimedEvent,
 	PortUsedEvent,
 	CircuitChangedEvent,

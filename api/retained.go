@@ -44,6 +44,8 @@ func (e *HostChanged) EventKey() string {
 
 func (e *HostChanged) EventGone() bool { return e.GetChange() == "gone" }
 
+func (*HostsSettled) EventKey() string { return "last" }
+
 func (*PathsConverged) EventKey() string { return "last" }
 
 func (e *FloodChanged) EventKey() string { return portKey(e.GetLimit()) }

@@ -39,13 +39,15 @@ type Base struct {
 	segments    claims[uint16, *api.Segment]
 	nodes       claims[flow.DPID, *api.Node]
 	tunnelPorts claims[TunnelKey, *api.TunnelPort]
+	settled     claims[flow.DPID, *api.RolesSettled]
 }
 
 // runs are the epochs of a publisher's runs for one partition.
 type runs struct {
-	last uint64   // the last one that has sent anything; 0: none, or it has ended
-	full uint64   // the last one that has sent all that it retained; 0 likewise
-	over []uint64 // those that have ended, at most overMost: events of theirs may still come
+	last    uint64   // the last one that has sent anything; 0: none, or it has ended
+	full    uint64   // the last one that has sent all that it retained; 0 likewise
+	settled uint64   // the last one that has sent all that its earlier runs knew, of hosts; 0 likewise
+	over    []uint64 // those that have ended, at most overMost: events of theirs may still come
 }
 
 const overMost = 8
@@ -66,9 +68,9 @@ func New() *Base {
 		readers: map[Parts]int{}, runs: map[Parts]map[string]runs{},
 		switches: claims[flow.DPID, *api.SwitchChanged]{}, roles: claims[flow.Location, *api.PortRole]{},
 		links: claims[LinkKey, *api.Link]{}, hosts: claims[HostKey, *api.Host]{}, segments: claims[uint16, *api.Segment]{},
-		nodes: claims[flow.DPID, *api.Node]{}, tunnelPorts: claims[TunnelKey, *api.TunnelPort]{},
+		nodes: claims[flow.DPID, *api.Node]{}, tunnelPorts: claims[TunnelKey, *api.TunnelPort]{}, settled: claims[flow.DPID, *api.RolesSettled]{},
 	}
-	for _, p := range []Parts{Switches, Ports, Roles, Links, Hosts, Segments, Nodes, TunnelPorts} {
+	for p := Switches; p < end; p <<= 1 {
 		b.reset(p)
 	}
 	b.snapshot.Store(&Snapshot{})
@@ -146,7 +148,7 @@ func (b *Base) reset(p Parts) {
 }
 
 // claimsOf returns the claims of a part. Ports have none: what counts is the run that says
-// that their switch is there.
+// that their switch is there. Nor has settledHosts.
 func (b *Base) claimsOf(p Parts) interface {
 	forget(b *Base, p Parts, partition string)
 	clear()
@@ -166,6 +168,8 @@ func (b *Base) claimsOf(p Parts) interface {
 		return b.nodes
 	case TunnelPorts:
 		return b.tunnelPorts
+	case Settled:
+		return b.settled
 	}
 	return claims[flow.Location, *api.Port](nil)
 }
@@ -213,7 +217,7 @@ func (b *Base) Over(p Parts, from Source) {
 		r.over = r.over[1:]
 	}
 	if r.last == from.Epoch {
-		r.last, r.full = 0, 0
+		r.last, r.full, r.settled = 0, 0, 0
 	}
 	b.runs[p][from.Partition] = r
 	if b.listen(p) {
@@ -271,7 +275,7 @@ func (b *Base) listen(p Parts) bool {
 	was := b.next.heard
 	known, heard := false, true
 	for _, r := range b.runs[p] {
-		known, heard = known || r.last != 0, heard && r.last <= r.full
+		known, heard = known || r.last != 0, heard && r.last <= r.full && (p != Hosts || r.last <= r.settled)
 	}
 	if !known {
 		return false
@@ -309,6 +313,19 @@ func (b *Base) begin(p Parts, from Source) (changed Parts) {
 	return 0
 }
 
+// settleHosts takes it that a run has said of each host that its earlier runs knew where it
+// is, or that it is gone. It is called with mu held.
+func (b *Base) settleHosts(from Source) (changed Parts) {
+	changed = b.begin(Hosts, from)
+	r := b.runs[Hosts][from.Partition]
+	if slices.Contains(r.over, from.Epoch) {
+		return changed
+	}
+	r.settled = max(r.settled, from.Epoch)
+	b.runs[Hosts][from.Partition] = r
+	return changed | when(Hosts, b.listen(Hosts))
+}
+
 // apply returns the parts that have changed. It is called with mu held.
 func (b *Base) apply(from Source, event any) (changed Parts) {
 	s := &b.next
@@ -343,6 +360,12 @@ func (b *Base) apply(from Source, event any) (changed Parts) {
 	case *api.TunnelPortChanged:
 		k := TunnelKey{e.GetPort().GetKind(), e.GetPort().GetA().Flow(), e.GetPort().GetB().Flow()}
 		return b.begin(TunnelPorts, from) | when(TunnelPorts, change(b, TunnelPorts, b.tunnelPorts, &s.tunnelPorts, none{}, k, word(from, e.GetPort(), e.GetGone())))
+	case *api.RolesSettled:
+		if sw, err := flow.ParseDPID(e.GetDpid()); err == nil {
+			return b.begin(Settled, from) | when(Settled, change(b, Settled, b.settled, &s.settled, none{}, sw, word(from, e, e.GetGone())))
+		}
+	case *api.HostsSettled:
+		return b.settleHosts(from)
 	}
 	return 0
 }

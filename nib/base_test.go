@@ -51,6 +51,9 @@ var kinds = map[string]func(key, value int, gone bool) any{
 		at := &api.Location{Dpid: flow.DPID(key).String(), Port: 1}
 		return &api.TunnelPortChanged{Port: &api.TunnelPort{Kind: "gre", A: at, B: at, Key: uint32(value)}, Gone: gone}
 	},
+	"settled": func(key, _ int, gone bool) any {
+		return &api.RolesSettled{Dpid: flow.DPID(key).String(), Gone: gone}
+	},
 }
 
 func port(sw, number, value int) *api.Port {
@@ -91,6 +94,9 @@ func text(s Snapshot) map[string]string {
 	}
 	for f := range s.TunnelPorts() {
 		put("tunnel port", f.Key, f.Is)
+	}
+	for f := range s.settled.all() {
+		put("settled", f.Key, f.Is)
 	}
 	return m
 }
@@ -160,6 +166,8 @@ func thing(event any) (name string, is proto.Message) {
 		return fmt.Sprint("node ", dpid(e.Node.Report.Dpid)), e.Node
 	case *api.TunnelPortChanged:
 		return fmt.Sprint("tunnel port ", TunnelKey{e.Port.Kind, e.Port.A.Flow(), e.Port.B.Flow()}), e.Port
+	case *api.RolesSettled:
+		return fmt.Sprint("settled ", dpid(e.Dpid)), e
 	case *api.PortChanged:
 		return fmt.Sprint("port ", flow.Location{Switch: dpid(e.Port.Dpid), Port: flow.Port(e.Port.Port)}), e.Port
 	}
@@ -349,6 +357,9 @@ func deliver(b *Base, from Source, event any) {
 			b.Complete(p, from)
 		}
 	}
+	if !ends {
+		b.Apply(from, &api.HostsSettled{})
+	}
 }
 
 // follow brings what a watcher has seen up to date, by what has changed.
@@ -389,6 +400,9 @@ func follow(mirror map[string]string, c Change) {
 	}
 	for _, s := range c.TunnelPorts() {
 		touch("tunnel port", keyOf(s))
+	}
+	for _, s := range c.Settled() {
+		touch("settled", keyOf(s))
 	}
 }
 

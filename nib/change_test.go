@@ -45,6 +45,7 @@ func TestReaders(t *testing.T) {
 	b.Apply(from, kinds["switch"](1, 2, false))
 	b.Apply(from, kinds["host"](1, 2, false))
 	b.Complete(Hosts, from)
+	b.Apply(from, &api.HostsSettled{})
 	at := flow.Location{Switch: 1, Port: 1}
 	if b.Snapshot().Port(at) != nil {
 		t.Error("ports that nobody reads")
@@ -56,6 +57,39 @@ func TestReaders(t *testing.T) {
 	b.Leave(Hosts | Switches)
 	if s := b.Snapshot(); s.Host(HostKey{1, flow.MACFrom(1)}) != nil || s.Heard(Hosts) || s.Connected(1) == nil {
 		t.Error("want no hosts, and the switch for who still reads it")
+	}
+}
+
+// TestHeardHosts: hosts are heard once a run has sent what it retained and has said that
+// this is all that its earlier runs knew, in whichever order, and not while a later run
+// has yet to say so.
+func TestHeardHosts(t *testing.T) {
+	b, first, second := New(), Source{Epoch: 1}, Source{Epoch: 2}
+	b.Read(Hosts.Closed())
+	calls := 0
+	b.Watch(Hosts, func() { calls++ })
+	for i, step := range []struct {
+		do    func()
+		heard bool
+		why   string
+	}{
+		{func() { b.Complete(Hosts, first) }, false, "it has only begun"},
+		{func() { b.Apply(first, kinds["host"](1, 1, false)) }, false, "an earlier run may have known more"},
+		{func() { b.Apply(first, &api.HostsSettled{}) }, true, "it has said all"},
+		{func() { b.Apply(second, &api.HostsSettled{}) }, false, "what another run retained is on its way"},
+		{func() { b.Complete(Hosts, second) }, true, "all of it has come"},
+		{func() { b.Apply(first, &api.HostsSettled{}) }, true, "that was the run before"},
+		{func() { b.Over(Hosts, second) }, true, "what it has said remains"},
+		{func() { b.Complete(Hosts, Source{Epoch: 3}) }, false, "the next has only begun"},
+	} {
+		before := b.Snapshot()
+		calls = 0
+		if step.do(); b.Snapshot().Heard(Hosts) != step.heard {
+			t.Errorf("step %d: hosts are heard: %v, and %s", i+1, !step.heard, step.why)
+		}
+		if step.heard != before.Heard(Hosts) && calls == 0 {
+			t.Errorf("step %d: nobody is notified that %s", i+1, step.why)
+		}
 	}
 }
 

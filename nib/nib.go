@@ -24,30 +24,37 @@ type Parts uint16
 
 // The parts, and the events that they are made of.
 const (
-	Switches    Parts = 1 << iota // SwitchChanged
-	Ports                         // PortChanged and, with all ports of a switch, SwitchChanged
-	Roles                         // PortRoleChanged
-	Links                         // LinkChanged
-	Hosts                         // HostChanged
-	Segments                      // SegmentChanged
-	Nodes                         // NodeChanged
-	TunnelPorts                   // TunnelPortChanged
+	Switches     Parts = 1 << iota // SwitchChanged
+	Ports                          // PortChanged and, with all ports of a switch, SwitchChanged
+	Roles                          // PortRoleChanged
+	Links                          // LinkChanged
+	Hosts                          // HostChanged; HostsSettled says when they are all
+	Segments                       // SegmentChanged
+	Nodes                          // NodeChanged
+	TunnelPorts                    // TunnelPortChanged
+	Settled                        // RolesSettled: the switches of which discovery has said all
+	settledHosts                   // HostsSettled
 
 	end
 )
 
 // subjects are the events of the parts in their order.
-func subjects() [8]api.AnySubject {
+func subjects() [10]api.AnySubject {
 	return [...]api.AnySubject{
 		api.SwitchChangedEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.LinkChangedEvent,
 		api.HostChangedEvent, api.SegmentChangedEvent, api.NodeChangedEvent, api.TunnelPortChangedEvent,
+		api.RolesSettledEvent, api.HostsSettledEvent,
 	}
 }
 
-// Closed returns the parts and those that they need: ports need their switches.
+// Closed returns the parts and those that they need: ports need their switches, and hosts
+// the event that says when they are all.
 func (p Parts) Closed() Parts {
 	if p&Ports != 0 {
 		p |= Switches
+	}
+	if p&Hosts != 0 {
+		p |= settledHosts
 	}
 	return p
 }
@@ -116,6 +123,8 @@ type (
 	Segment    = Fact[uint16, *api.Segment]
 	Node       = Fact[flow.DPID, *api.Node]
 	TunnelPort = Fact[TunnelKey, *api.TunnelPort]
+	// SettledSwitch is a switch of which Snapshot.Settled.
+	SettledSwitch = Fact[flow.DPID, *api.RolesSettled]
 )
 
 // Snapshot is the network at one moment. It is immutable, and cheap to copy. The
@@ -132,6 +141,7 @@ type Snapshot struct {
 	segments    table[none, uint16, *api.Segment]
 	nodes       table[none, flow.DPID, *api.Node]
 	tunnelPorts table[none, TunnelKey, *api.TunnelPort]
+	settled     table[none, flow.DPID, *api.RolesSettled]
 }
 
 // Rev returns the revision: of two snapshots of a process, the later has the higher.
@@ -140,7 +150,9 @@ func (s Snapshot) Rev() uint64 { return s.rev }
 // Heard reports whether all that is retained of some parts has been heard: for
 // each of them a publisher is known, and of no publisher that is known anything
 // is missing that it had said before it was heard of here. A publisher that has
-// only just begun has said little.
+// only just begun has said little; but hosts are heard only when their publisher has
+// also said of each that its earlier run knew where it is, or that it is gone. Of the
+// links and the roles at a switch, Settled says so.
 func (s Snapshot) Heard(p Parts) bool { return s.heard&p == p }
 
 // Switch returns what was last said of a switch, nil if it is unknown.
@@ -185,6 +197,13 @@ func (s Snapshot) Segment(vlan uint16) *Segment { return s.segments.get(none{}, 
 
 // Node returns the hybrid node of a switch, nil if it is none.
 func (s Snapshot) Node(sw flow.DPID) *Node { return s.nodes.get(none{}, sw) }
+
+// TunnelPort returns a tunnel port, nil if there is none.
+func (s Snapshot) TunnelPort(k TunnelKey) *TunnelPort { return s.tunnelPorts.get(none{}, k) }
+
+// Settled reports whether discovery has said, since it has started, all that it can know
+// soon of the links and of the roles of the ports of a switch.
+func (s Snapshot) Settled(sw flow.DPID) bool { return s.settled.get(none{}, sw) != nil }
 
 // The lists are in no particular order.
 
@@ -268,6 +287,8 @@ func (s Snapshot) Only(p Parts) Snapshot {
 			of.nodes = s.nodes
 		case TunnelPorts:
 			of.tunnelPorts = s.tunnelPorts
+		case Settled:
+			of.settled = s.settled
 		}
 	}
 	return of
@@ -329,6 +350,9 @@ func (c Change) Nodes() []Step[Node] { return steps(c.Was.nodes, c.Is.nodes) }
 
 // TunnelPorts returns the tunnel ports that have changed.
 func (c Change) TunnelPorts() []Step[TunnelPort] { return steps(c.Was.tunnelPorts, c.Is.tunnelPorts) }
+
+// Settled returns the switches that have settled, or have not any more.
+func (c Change) Settled() []Step[SettledSwitch] { return steps(c.Was.settled, c.Is.settled) }
 
 // Tag brings the tagging up to date with the segments, and reports whether any has
 // changed.

@@ -72,6 +72,9 @@ func (t *table) publishMarked(now int64, list []*host, publish func(*api.HostCha
 		if h.hasChanged() {
 			t.pages.note(h)
 		}
+		if h.repeat {
+			t.unsaid--
+		}
 		events := h.news(h.message(&t.holds))
 		t.permits.update(now, h)
 		t.mu.Unlock()
@@ -81,6 +84,14 @@ func (t *table) publishMarked(now int64, list []*host, publish func(*api.HostCha
 		list[i] = nil
 	}
 	return list
+}
+
+// saidAll reports whether each host of an earlier run has been published, or has been
+// given up.
+func (t *table) saidAll() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.unsaid == 0
 }
 
 // hasChanged reports whether a host differs from the last published state, or from

@@ -166,6 +166,7 @@ func (t *table) restore(now int64, number int, e entry) {
 	h.spared = now - int64(float64(t.cfg.Age)*0.8*float64(e.id.hash()>>11)/(1<<53)) // spreads the questions
 	p.hosts[h] = struct{}{}
 	t.index.put(h)
+	t.unsaid++
 	for _, a := range e.addresses {
 		if owner, ok := t.bindings.owners.of(a.ip, e.id.vlan()); ok && owner != e.id {
 			continue

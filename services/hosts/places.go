@@ -208,13 +208,15 @@ func (t *table) forgetSwitch(sw flow.DPID) {
 // repeat publishes the hosts of an earlier run again once their port is
 // present.
 func repeat(now int64, p *place, news *announcer, q *questions) {
-	if !p.isReachable() || p.sw.awaited {
+	if p.sw.awaited || !p.isReachable() && (p.role != flow.RoleBlocked || p.down || p.sw.gone) {
 		return
 	}
 	for h := range p.hosts {
 		if h.repeat {
 			news.add(h)
-			q.call(now, h)
+			if p.isReachable() {
+				q.call(now, h)
+			}
 		}
 	}
 }

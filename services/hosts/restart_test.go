@@ -181,6 +181,51 @@ func TestSwitchThatDoesNotComeBack(t *testing.T) {
 	next.wantChanges("gone " + mac(1).String() + " " + at(1, 1).String())
 }
 
+// TestSaidAll: a service that has restarted has said all when each host that it knew is
+// published or given up: that of a switch that is back, of a port that is blocked, of one
+// that is down, and of a switch that does not come back.
+func TestSaidAll(t *testing.T) {
+	r := newRig(t, nil)
+	b := newBucket(t)
+	s := r.load(b)
+	if !r.saidAll() {
+		t.Error("there was no earlier run, and it has not said all")
+	}
+	for i, l := range []flow.Location{at(1, 1), at(2, 1), at(3, 1), at(4, 1)} {
+		r.accept(l, arpRequest(mac(byte(i+1)), fmt.Sprintf("10.0.0.%d", i+1), "10.0.0.9"))
+	}
+	r.changes()
+	if err := s.save(t.Context(), r.table); err != nil {
+		t.Fatal(err)
+	}
+	next := newRig(t, nil)
+	next.now = r.now
+	next.load(b)
+	for i, step := range []func(){
+		func() {},
+		func() { next.switchChanged(next.now, 1, true, []*api.Port{portMsg(1, 1, true)}) },
+		func() {
+			next.roleChanged(next.now, at(2, 1), flow.RoleBlocked.String())
+			next.switchChanged(next.now, 2, true, []*api.Port{portMsg(2, 1, true)})
+		},
+		func() {
+			next.switchChanged(next.now, 3, true, []*api.Port{portMsg(3, 1, false)})
+			next.run(next.cfg.PortGrace+time.Second, nil)
+		},
+	} {
+		step()
+		next.changes()
+		if next.saidAll() || next.unsaid != 4-i {
+			t.Errorf("step %d: %d hosts are not said, want %d", i, next.unsaid, 4-i)
+		}
+	}
+	next.run(next.cfg.SwitchGrace, nil)
+	next.wantChanges("gone " + mac(4).String() + " " + at(4, 1).String())
+	if !next.saidAll() {
+		t.Errorf("%d hosts are not said when all are given up", next.unsaid)
+	}
+}
+
 // TestDyingInstance has an instance write after its successor has begun.
 func TestDyingInstance(t *testing.T) {
 	b := newBucket(t)
@@ -221,6 +266,7 @@ func TestServiceRestart(t *testing.T) {
 			}
 			wefttest.Publish(h, api.SwitchChangedEvent, m)
 		}
+		wefttest.Next(h, api.HostsSettledEvent) // there was no earlier run
 		connect(1, 2, 3)
 		for i := range byte(3) {
 			h.Packet(1, flow.Port(i+1), arpRequest(mac(i+1), fmt.Sprintf("10.0.0.%d", i+1), "10.0.0.9"))
@@ -242,6 +288,7 @@ func TestServiceRestart(t *testing.T) {
 			t.Errorf("verdict %v, destination %v", v, in.Dst)
 		}
 		wefttest.None(h, api.HostChangedEvent, 50*time.Millisecond)
+		wefttest.None(h, api.HostsSettledEvent, 0)
 		wefttest.Publish(h, api.PortRoleChangedEvent, &api.PortRoleChanged{Port: &api.PortRole{At: api.NewLocation(at(1, 3)), Role: "link"}})
 		connect(1, 3)
 		events := map[string]string{}
@@ -252,6 +299,7 @@ func TestServiceRestart(t *testing.T) {
 		if events[mac(1).String()] != "learnt" || events[mac(2).String()] != "gone" || events[mac(3).String()] != "gone" {
 			t.Errorf("events %v; want the first host again, the others gone", events)
 		}
+		wefttest.Next(h, api.HostsSettledEvent)
 		found, err := wefttest.Call(h, api.FindHost, &api.FindHostRequest{Address: "10.0.0.1", Vlan: -1})
 		if err != nil || found.At.Flow() != at(1, 1) {
 			t.Errorf("%v, %v", found, err)

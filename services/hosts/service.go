@@ -27,7 +27,7 @@ func Spec() weft.Spec {
 		Calls:      weft.Methods(api.Send, api.SetStanding),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.SegmentChangedEvent, api.FlowsObservedEvent, api.CircuitPortChangedEvent),
 		Optional:   []string{"tenants", "flowrules", "l2vpn"},
-		Publishes:  weft.Subjects(api.HostChangedEvent, api.HostClaimedEvent),
+		Publishes:  weft.Subjects(api.HostChangedEvent, api.HostsSettledEvent, api.HostClaimedEvent),
 		Buckets:    []string{"hosts", "bindings", "holds"},
 		Rebuilt:    []string{"hosts"},
 		Stage:      true,
@@ -296,7 +296,11 @@ func keep(ctx context.Context, env *weft.Env, t *table, s *persister, b *binding
 // announce publishes changes, and declares what hosts may say, until ctx ends.
 func announce(ctx context.Context, env *weft.Env, t *table, n *weft.BaselineFlows) {
 	var list []*host
-	for {
+	for settled := false; ; {
+		if !settled && t.saidAll() {
+			settled = true
+			weft.Publish(env, api.HostsSettledEvent, &api.HostsSettled{})
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -31,6 +31,7 @@ type table struct {
 	enforcement enforcement
 	holds       holds
 	ageing      deadline // of silent hosts
+	unsaid      int      // hosts of an earlier run that have not been published, nor given up
 }
 
 func newTable(cfg *Config) *table {

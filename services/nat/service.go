@@ -36,10 +36,6 @@ func Spec() weft.Spec {
 	}, new(store).kind())
 }
 
-// settleHosts is how long after the start the hosts of an earlier run are
-// trusted.
-const settleHosts = time.Minute
-
 func run(ctx context.Context, env *weft.Env) error {
 	keptHosts, err := weft.State(env, "hosts")
 	if err != nil {
@@ -79,7 +75,6 @@ func run(ctx context.Context, env *weft.Env) error {
 func attend(ctx context.Context, env *weft.Env, b *store, s *object.Persister, again <-chan struct{}) {
 	tick := time.NewTicker(b.cfg.Load().AskInterval)
 	defer tick.Stop()
-	former := time.After(settleHosts)
 	for {
 		select {
 		case <-ctx.Done():
@@ -92,13 +87,6 @@ func attend(ctx context.Context, env *weft.Env, b *store, s *object.Persister, a
 				env.Log.Warn("next hop not kept", "gateway", a.gateway, "error", err)
 			} else if changed {
 				env.Log.Info("next hop found", "gateway", a.gateway, "address", a.hop, "mac", a.mac)
-			}
-		case <-former:
-			b.mu.Lock()
-			forgot := b.hosts.Forget()
-			b.mu.Unlock()
-			if forgot {
-				b.gateways.Recompute()
 			}
 		case <-tick.C:
 			d := &flow.Decision{}

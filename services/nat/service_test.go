@@ -181,6 +181,8 @@ func TestService(t *testing.T) {
 				t.Errorf("after a restart, without %s", e)
 			}
 		}
+		wefttest.Publish(h, api.HostsSettledEvent, &api.HostsSettled{})
+		testwait.Until(t, "a host that is there no more is forgotten", func() bool { return !strings.Contains(n.text(sw3), "ipv4_dst=10.0.0.3,ct_state") && state().Hosts == 0 })
 		for what, change := range map[string]func(*api.NatGateway){
 			"name":    func(m *api.NatGateway) { m.Name = "in ternet" },
 			"pool":    func(m *api.NatGateway) { m.Pool = "198.51.100.3-198.51.100.1" },

@@ -170,13 +170,17 @@ func (b *store) learnt(ctx context.Context, name string, hop netip.Addr, mac flo
 	return old != now, err
 }
 
-// networkChanged follows a change of the network.
+// networkChanged follows a change of the network. Of the hosts of an earlier run those
+// remain of which the service hosts says where they are, once it has said so of all.
 func (b *store) networkChanged(c nib.Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.net = c.Is
 	for _, h := range c.Hosts() {
 		b.hostChanged(h)
+	}
+	if c.Heard(nib.Hosts) && b.hosts.Forget() {
+		b.gateways.Recompute()
 	}
 }
 

@@ -39,13 +39,11 @@ func Spec() weft.Spec {
 	}, new(store).kind())
 }
 
-// Times for following neighbours: how long changes are gathered, how long a
-// switch may take to confirm before the next changes are handled, and how long
-// after the start the neighbours of an earlier run are trusted.
+// Times for following neighbours: how long changes are gathered, and how long a
+// switch may take to confirm before the next changes are handled.
 const (
-	gather           = 50 * time.Millisecond
-	followed         = 5 * time.Second
-	settleNeighbours = time.Minute
+	gather   = 50 * time.Millisecond
+	followed = 5 * time.Second
 )
 
 func run(ctx context.Context, env *weft.Env) error {
@@ -132,18 +130,14 @@ func (b *store) follow(ctx context.Context) {
 	}
 }
 
-// shelve stores the neighbours and, a while after the start, forgets those that
-// only an earlier run knew.
+// shelve stores the neighbours.
 func shelve(ctx context.Context, env *weft.Env, b *store, s *object.Persister) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	former := time.After(settleNeighbours)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-former:
-			b.forget()
 		case <-tick.C:
 			if err := b.keepNeighbours(ctx, s); err != nil && ctx.Err() == nil {
 				env.Log.Warn("neighbours not kept", "error", err)

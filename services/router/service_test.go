@@ -171,6 +171,8 @@ func TestService(t *testing.T) {
 				t.Errorf("after a restart, without %s", e)
 			}
 		}
+		wefttest.Publish(h, api.HostsSettledEvent, &api.HostsSettled{})
+		testwait.Until(t, "a neighbour that is there no more is forgotten", func() bool { return !strings.Contains(n.text(sw1), "02:00:00:00:00:fe") })
 		if r := list()[sw2+".0"]; r.State != "away" || len(r.Routes) != 2 || r.Mac != r2.Mac {
 			t.Errorf("after a restart: %v", r)
 		}

@@ -293,3 +293,24 @@ func FuzzStage(f *testing.F) {
 		g.packet(in, &flow.Decision{})
 	})
 }
+
+// TestNeighboursOfAnEarlierRun: they are routed to until the service hosts has said all,
+// which is when those are forgotten that it has not named.
+func TestNeighboursOfAnEarlierRun(t *testing.T) {
+	g := newRig(t)
+	g.address("1", 0, "10.1.0.1/24")
+	at := func(n byte) place { return object.In(netip.AddrFrom4([4]byte{10, 1, 0, n}), 0) }
+	for n := byte(8); n <= 9; n++ {
+		g.neighbours.Restore(at(n), station{MAC: flow.MAC{2, 0, 0, 0, 0, n}})
+	}
+	g.host(9, "1", 0, "10.1.0.9")
+	knows := func(n byte) bool { _, known := g.neighbours.Station(at(n)); return known }
+	if !knows(8) || !knows(9) {
+		t.Error("a neighbour is forgotten before hosts has said all")
+	}
+	<-g.stale
+	g.feed(&api.HostsSettled{})
+	if knows(8) || !knows(9) || len(g.stale) != 1 {
+		t.Error("want the one neighbour forgotten that hosts has not named, and other entries")
+	}
+}

@@ -171,7 +171,8 @@ func able(sw *api.Switch) bool {
 	return flow.ForwardTable(sw.GetTables(), sw.GetOpenflow() == "1.0") != 0
 }
 
-// networkChanged follows a change of the network.
+// networkChanged follows a change of the network. Of the neighbours of an earlier run those
+// remain of which the service hosts says where they are, once it has said so of all.
 func (b *store) networkChanged(c nib.Change) {
 	d := &flow.Decision{}
 	tagged := c.Tag(&b.tagging)
@@ -179,6 +180,9 @@ func (b *store) networkChanged(c nib.Change) {
 	b.net = c.Is
 	for _, h := range c.Hosts() {
 		b.hostChanged(h, d)
+	}
+	if c.Heard(nib.Hosts) && b.neighbours.Forget() {
+		b.moved()
 	}
 	if tagged {
 		b.last = nil // of entries by ports as they were
@@ -198,15 +202,6 @@ func (b *store) hostChanged(h nib.Step[nib.Host], d *flow.Decision) {
 		if b.inSubnet(p) {
 			b.moved()
 		}
-	}
-}
-
-// forget drops the neighbours that only an earlier run knew.
-func (b *store) forget() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.neighbours.Forget() {
-		b.moved()
 	}
 }
 

@@ -184,11 +184,7 @@ func (b *balancer) adopt(sw flow.DPID, o *seenEntry, guards map[uint32]seenEntry
 // adoptNew makes the connection of an entry of an earlier run, nil if it cannot
 // continue. It is called with mu held.
 func (b *balancer) adoptNew(o *seenEntry, now int64) *conn {
-	x, at := b.index.Load(), object.In(o.key.to.Addr(), o.key.vlan)
-	if x == nil || x.fronts[at] == nil {
-		return nil
-	}
-	v := x.fronts[at].vip(service{at, o.key.to.Port(), o.key.proto})
+	v := b.index.Load().vip(o.key.service())
 	if v == nil {
 		return nil
 	}
@@ -224,13 +220,9 @@ func (b *balancer) resume(o *seenEntry, m *member, now int64) *conn {
 // adoptDirect makes the direct connection of an entry there; its guard says which
 // VIP it is of. It is called with mu held.
 func (b *balancer) adoptDirect(o *seenEntry, guards map[uint32]seenEntry, now int64) *conn {
-	g, x := guards[o.id], b.index.Load()
-	at := object.In(g.key.to.Addr(), g.key.vlan)
-	if g.kind != direct || g.key.client != o.key.client || x == nil || x.fronts[at] == nil {
-		return nil
-	}
-	v := x.fronts[at].vip(service{at, g.key.to.Port(), g.key.proto})
-	if v == nil || v.member(o.to) == nil || b.table.backs[backKey{o.to, o.key.client, o.key.proto, o.key.vlan}] != nil {
+	g := guards[o.id]
+	v := b.index.Load().vip(g.key.service())
+	if g.kind != direct || g.key.client != o.key.client || v == nil || v.member(o.to) == nil || b.table.backs[backKey{o.to, o.key.client, o.key.proto, o.key.vlan}] != nil {
 		return nil
 	}
 	return b.resume(o, v.member(o.to), now)
@@ -264,11 +256,7 @@ func (b *balancer) adoptGuard(sw flow.DPID, o *seenEntry) *conn {
 		}
 		return nil
 	}
-	x, at := b.index.Load(), object.In(k.to.Addr(), k.vlan)
-	if x == nil || x.fronts[at] == nil {
-		return nil
-	}
-	if v := x.fronts[at].vip(service{at, k.to.Port(), k.proto}); v != nil {
+	if v := b.index.Load().vip(k.service()); v != nil {
 		for _, m := range v.pool {
 			if c := b.table.by[connKey{k.client, m.key(), k.proto, k.vlan}]; holds(c) {
 				return c

@@ -71,65 +71,6 @@ func newBalancer(cfg *Config, store object.Bucket, log *slog.Logger) *balancer {
 	return b
 }
 
-// index is what the packets of every switch are compared with; a new one replaces
-// it, it never changes.
-type index struct {
-	macs   map[hostKey]bool
-	fronts map[place]*front
-}
-
-// front is the VIPs of one address.
-type front struct {
-	mac    flow.MAC
-	shadow bool // a host has the address
-	vips   map[service]*vip
-	any    *vip
-}
-
-// own reports whether an address is a VIP's that no host has.
-func (x *index) own(a netip.Addr, vlan uint16) bool {
-	f := x.fronts[object.In(a, vlan)]
-	return f != nil && !f.shadow
-}
-
-// vip returns the VIP that a packet is for, nil if there is none.
-func (f *front) vip(s service) *vip {
-	if v := f.vips[s]; v != nil {
-		return v
-	}
-	return f.any
-}
-
-// reindex makes the index anew. It is called with mu held.
-func (b *balancer) reindex() {
-	if b.vips.Len() == 0 {
-		b.index.Store(nil)
-		return
-	}
-	x := &index{macs: map[hostKey]bool{}, fronts: map[place]*front{}}
-	groups := map[uint32]bool{}
-	for _, v := range b.vips.List() {
-		if v.host == nil {
-			x.macs[hostKey{MAC: v.mac, VLAN: v.at.host.VLAN}] = true
-		}
-		f := x.fronts[v.at.host]
-		if f == nil {
-			f = &front{mac: v.mac, shadow: v.host != nil, vips: map[service]*vip{}}
-			x.fronts[v.at.host] = f
-		}
-		if v.at.proto == 0 {
-			f.any = v
-		} else {
-			f.vips[v.at] = v
-		}
-		if v.group = number(v.name); groups[v.group] {
-			v.group = 0
-		}
-		groups[v.group] = true
-	}
-	b.index.Store(x)
-}
-
 // reach returns where a member is; false if that is not known or its switch
 // cannot rewrite its answers. It is called with mu held.
 func (b *balancer) reach(m *member) (station, bool) {

@@ -243,7 +243,7 @@ func (b *balancer) parse(m *api.Vip) (*vip, error) {
 // It is called with mu held.
 func (b *balancer) changed(old, now *vip) {
 	defer b.regroup()
-	defer b.reindex()
+	defer func() { b.index.Store(newIndex(b.vips.List())) }()
 	t, d := time.Now().UnixNano(), &flow.Decision{}
 	if old != nil && old.lapse && (now == nil || !now.lapse || now.at != old.at) {
 		old.letGo(d)

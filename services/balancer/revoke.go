@@ -59,8 +59,8 @@ func (b *balancer) segment(d *flow.Decision, from, to netip.AddrPort, vlan uint1
 		return
 	}
 	src, _ := b.find(object.In(from.Addr(), vlan))
-	if x := b.index.Load(); x != nil && x.fronts[object.In(from.Addr(), vlan)] != nil && !x.fronts[object.In(from.Addr(), vlan)].shadow {
-		src.MAC = x.fronts[object.In(from.Addr(), vlan)].mac
+	if f := b.index.Load().front(object.In(from.Addr(), vlan)); f != nil && !f.shadow {
+		src.MAC = f.mac
 	}
 	f.SrcPort, f.DstPort = from.Port(), to.Port()
 	b.deliver(d, packet.AppendTCP(nil, packet.Ether{Dst: s.MAC, Src: src.MAC, VLAN: vlan}, packet.IP{Src: from.Addr(), Dst: to.Addr()}, f, nil), vlan, s.At)

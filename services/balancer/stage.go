@@ -85,11 +85,12 @@ func (b *balancer) ip(x *index, in *flow.PacketIn, d *flow.Decision, src, dst ne
 func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flow.Verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	x := b.index.Load()
-	if x == nil || x.fronts[object.In(key.to.Addr(), key.vlan)] == nil {
+	s := key.service()
+	f := b.index.Load().front(s.host)
+	if f == nil {
 		return flow.Drop // deleted just now
 	}
-	v := x.fronts[object.In(key.to.Addr(), key.vlan)].vip(service{object.In(key.to.Addr(), key.vlan), key.to.Port(), key.proto})
+	v := f.vip(s)
 	if v == nil {
 		b.count.closed.Add(1)
 		b.refuse(in, d)
@@ -103,25 +104,25 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 	if c.kind == through {
 		return b.pass(c, in, d)
 	}
-	s, ok := b.reach(c.m)
+	at, ok := b.reach(c.m)
 	if !ok {
 		b.count.unreachable.Add(1)
 		return flow.Drop
 	}
-	b.install(c, s, in, d)
-	actions := toMember(nil, s.MAC, c.to, key.to.Port(), key.proto)
+	b.install(c, at, in, d)
+	actions := toMember(nil, at.MAC, c.to, key.to.Port(), key.proto)
 	for _, a := range actions {
 		if frame, ok := packet.Apply(in.Data, a); ok {
 			in.Data = frame
 		}
 	}
-	in.Key.EthDst, in.Key.TPDst = s.MAC, c.to.Port()
+	in.Key.EthDst, in.Key.TPDst = at.MAC, c.to.Port()
 	if c.to.Addr().Is4() {
 		in.Key.IPv4Dst = c.to.Addr().As4()
 	} else {
 		in.Key.IPv6Dst = c.to.Addr().As16()
 	}
-	in.Dst, in.DstMAC = s.At, s.MAC
+	in.Dst, in.DstMAC = at.At, at.MAC
 	return flow.Next
 }
 

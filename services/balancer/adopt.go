@@ -31,7 +31,7 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 	d := &flow.Decision{}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at := b.datapath(sw)
+	at := b.net.datapath(sw)
 	at.read, at.told = session{e.GetSince(), e.GetAddress()}, true
 	if at.read.since == "" {
 		at.read = at.now // former builds give no session
@@ -354,7 +354,7 @@ func (b *balancer) tidy(now int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	lost := func(sw flow.DPID) bool {
-		s := b.switches[sw]
+		s := b.net.switches[sw]
 		return s != nil && !s.connected && now-s.away > awayMax
 	}
 	for _, c := range b.table.by { // what is ended meanwhile may be met, or not
@@ -362,7 +362,7 @@ func (b *balancer) tidy(now int64) {
 			c.mark(c.there && !lost(c.ingress.Switch), c.back && !lost(c.egress))
 		}
 		if c.there && !c.back && c.kind != through && now-c.sent > young {
-			if s, ok := b.reach(c.m); ok {
+			if s, ok := b.net.reach(c.m); ok {
 				b.table.place(c, c.ingress, s.At.Switch)
 				c.sent = now
 				c.addBack(d)
@@ -417,7 +417,7 @@ func (b *balancer) missed(d *flow.Decision, failures []*api.ApplyFailure, err er
 	defer b.mu.Unlock()
 	ask := func(i int) {
 		op := d.Ops[i]
-		if at := b.switches[op.Switch]; at != nil && op.Kind == flow.OpFlow {
+		if at := b.net.switches[op.Switch]; at != nil && op.Kind == flow.OpFlow {
 			at.again = 1
 			if e := d.Flows[op.Index].Entry; e.HardTimeout == gateTime {
 				for _, v := range b.vips.List() {

@@ -237,17 +237,17 @@ func TestYoungEntries(t *testing.T) {
 	report := func() {
 		t.Helper()
 		for _, sw := range []flow.DPID{1, 2} { // the client's, the member's
-			g.b.datapath(sw).connected = true
+			g.b.net.datapath(sw).connected = true
 			g.observed(sw, nil)
 		}
-		if again := g.b.unread(g.now); len(again) != 0 {
+		if again := g.b.net.unread(g.now); len(again) != 0 {
 			t.Errorf("asked again at once: %v", again)
 		}
 	}
 	due := func(after int64) {
 		t.Helper()
 		g.now += after
-		if again := g.b.unread(g.now); len(again) != 2 {
+		if again := g.b.net.unread(g.now); len(again) != 2 {
 			t.Errorf("asked again: %v", again)
 		}
 	}
@@ -290,7 +290,7 @@ func TestMissedFlowMods(t *testing.T) {
 	} {
 		b := newBalancer(DefaultConfig(), nil, nil)
 		for _, sw := range []flow.DPID{1, 2} {
-			at := b.datapath(sw)
+			at := b.net.datapath(sw)
 			at.connected, at.told = true, true
 		}
 		var failures []*api.ApplyFailure
@@ -298,7 +298,7 @@ func TestMissedFlowMods(t *testing.T) {
 			failures = append(failures, c.failed)
 		}
 		b.missed(d, failures, c.err)
-		if got := b.unread(1); !slices.Equal(got, c.want) {
+		if got := b.net.unread(1); !slices.Equal(got, c.want) {
 			t.Errorf("%s: unread %q, want %q", c.what, got, c.want)
 		}
 	}

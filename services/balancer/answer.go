@@ -31,7 +31,7 @@ func (b *balancer) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdi
 	}
 	if a.Op() == 1 {
 		b.count.answered.Add(1)
-		b.reply(d, in, packet.AppendARPReply(nil, vlan, packet.ARPFields{
+		b.net.reply(d, in, packet.AppendARPReply(nil, vlan, packet.ARPFields{
 			SenderMAC: f.mac, SenderIP: a.TargetIP(), TargetMAC: a.SenderMAC(), TargetIP: a.SenderIP(),
 		}))
 		return flow.Done
@@ -72,7 +72,7 @@ func (b *balancer) neighbour(x *index, in *flow.PacketIn, d *flow.Decision) flow
 	if !src.IsUnspecified() {
 		out.DstMAC, out.DstIP, out.Solicited = k.EthSrc, src, true
 	}
-	b.reply(d, in, packet.AppendNDAdvert(nil, k.VLAN, out))
+	b.net.reply(d, in, packet.AppendNDAdvert(nil, k.VLAN, out))
 	return flow.Done
 }
 
@@ -94,45 +94,9 @@ func (b *balancer) echo(f *front, in *flow.PacketIn, d *flow.Decision, src, dst 
 			return
 		}
 		b.count.answered.Add(1)
-		b.reply(d, in, packet.AppendICMPEcho(nil, packet.Ether{Dst: k.EthSrc, Src: f.mac, VLAN: k.VLAN}, packet.IP{Src: dst, Dst: src},
+		b.net.reply(d, in, packet.AppendICMPEcho(nil, packet.Ether{Dst: k.EthSrc, Src: f.mac, VLAN: k.VLAN}, packet.IP{Src: dst, Dst: src},
 			packet.Echo{Reply: true, ID: m.EchoID(), Seq: m.EchoSeq(), Data: m.Payload()}))
 	case reply:
 		b.echoed(object.In(src, k.VLAN), dst, uint32(m.EchoID())<<16|uint32(m.EchoSeq()), in.Time)
 	}
-}
-
-// refuse appends the TCP reset for a client that no member serves, so that it
-// need not wait.
-func (b *balancer) refuse(in *flow.PacketIn, d *flow.Decision) {
-	t, ok := packet.ParseTCP(in.Data)
-	if !ok || t.Flags()&packet.TCPRst != 0 {
-		return
-	}
-	k := &in.Key
-	ip := packet.IP{Src: netip.AddrFrom4(k.IPv4Dst), Dst: netip.AddrFrom4(k.IPv4Src)}
-	if k.EthType == flow.EthTypeIPv6 {
-		ip = packet.IP{Src: netip.AddrFrom16(k.IPv6Dst), Dst: netip.AddrFrom16(k.IPv6Src)}
-	}
-	f := packet.TCPFields{SrcPort: t.DstPort(), DstPort: t.SrcPort(), Flags: packet.TCPRst | packet.TCPAck, Ack: t.Seq() + 1}
-	if t.Flags()&packet.TCPAck != 0 {
-		f.Flags, f.Seq, f.Ack = packet.TCPRst, t.Ack(), 0
-	}
-	b.reply(d, in, packet.AppendTCP(nil, packet.Ether{Dst: k.EthSrc, Src: k.EthDst, VLAN: k.VLAN}, ip, f, nil))
-}
-
-// reply sends a frame back to where a packet came from.
-func (b *balancer) reply(d *flow.Decision, in *flow.PacketIn, frame []byte) {
-	b.deliver(d, frame, in.Key.VLAN, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
-}
-
-// deliver appends the packet-out of a frame of a VLAN at a port.
-func (b *balancer) deliver(d *flow.Decision, frame []byte, vlan uint16, at flow.Location) {
-	tag, ok := b.tagging.Egress(at, vlan)
-	if !ok {
-		return
-	}
-	actions := append(append(make([]flow.Action, 0, 4), tag...), flow.Output(at.Port))
-	d.PacketOut(at.Switch, flow.PacketOut{
-		BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame,
-	})
 }

@@ -61,7 +61,7 @@ func (b *balancer) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
 		return c
 	}
 	as := tracked
-	if sw := b.switches[in.Switch]; v.pairsNow(in.Time) && sw != nil && sw.rewrites {
+	if v.pairsNow(in.Time) && b.net.rewrites(in.Switch) {
 		as = paired
 	}
 	switch {
@@ -77,7 +77,7 @@ func (b *balancer) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
 		b.count.stray.Add(1)
 		return nil
 	}
-	if v.takeover && !opening && !b.open(v) {
+	if v.takeover && !opening && !b.net.open(v) {
 		if !v.goesOn(key, in.Time) {
 			b.count.stray.Add(1)
 			return nil
@@ -113,7 +113,7 @@ func (v *vip) stays(client netip.Addr, now int64) bool {
 func (b *balancer) respond(v *vip, key connKey, opening bool, now int64) *conn {
 	v.refused++
 	if m := v.responder; m != nil && opening && m.addr.Addr != key.client.Addr() {
-		if _, ok := b.reach(m); ok {
+		if _, ok := b.net.reach(m); ok {
 			return b.addTo(tracked, key, m, m.key(), now)
 		}
 	}
@@ -154,7 +154,7 @@ func (b *balancer) begin(v *vip, as kind, key connKey, now int64) *conn {
 		if m.addr.Addr == client || b.table.backs[backKey{to(m), key.client, key.proto, key.vlan}] != nil {
 			return false
 		}
-		_, ok := b.reach(m)
+		_, ok := b.net.reach(m)
 		return ok
 	})
 	if m == nil {

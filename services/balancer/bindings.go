@@ -52,7 +52,7 @@ func (b *balancer) recall(v *vip, key connKey, opening bool, now int64) *conn {
 	if m == nil || m.wish == rest || opening && m.wish != serve || m.grade() == bad {
 		return nil
 	}
-	if _, ok := b.reach(m); !ok || len(b.table.by) >= b.cfg.Load().Connections {
+	if _, ok := b.net.reach(m); !ok || len(b.table.by) >= b.cfg.Load().Connections {
 		return nil
 	}
 	as := tracked

@@ -224,7 +224,7 @@ func (b *balancer) admit(who owner, f func(*api.Vip) (*api.Vip, error)) func(*vi
 // called with mu held.
 func (b *balancer) intercepts(v *vip) error {
 	var list []*api.Switch
-	for _, d := range b.switches {
+	for _, d := range b.net.switches {
 		list = append(list, d.info)
 	}
 	return api.CheckNeeds("the shadow of vip "+v.name, "give the VIP an address that no host has", slices.Values(list), api.NeedTables)
@@ -341,28 +341,28 @@ func (b *balancer) ListVips(_ context.Context, req *api.ListVipsRequest) (*api.L
 // show returns the API's view of a VIP. It is called with mu held.
 func (b *balancer) show(v *vip) *api.Vip {
 	m := proto.CloneOf(v.said)
-	m.Connections, m.Pairs, m.Refused, m.Open = uint32(v.live), uint32(v.pairs), v.refused, b.open(v)
+	m.Connections, m.Pairs, m.Refused, m.Open = uint32(v.live), uint32(v.pairs), v.refused, b.net.open(v)
 	if v.host != nil {
-		mac, _ := b.ether(v)
+		mac, _ := b.net.ether(v)
 		m.Mac = mac.String()
 	}
 	for i, p := range v.pool {
 		out := m.Pool[i]
 		out.Connections, out.Total, out.Health = uint32(p.live), p.total, verdicts[p.grade()]
 		out.Reason = p.health.reason
-		s, known := b.find(p.addr)
+		s, known := b.net.find(p.addr)
 		if known {
 			out.Mac, out.At = s.MAC.String(), api.NewLocation(s.At)
 		}
-		if _, ok := b.reach(p); !ok && p.grade() != bad {
+		if _, ok := b.net.reach(p); !ok && p.grade() != bad {
 			out.Health, out.Reason = "away", "not known as a host; it is asked for by ARP or neighbour solicitation"
 			if known {
 				out.Reason = "its switch is away, or has too few tables to rewrite what it answers"
 			}
 		}
 	}
-	for sw := range b.switches {
-		if b.groupFits(v, sw) {
+	for sw := range b.net.switches {
+		if b.net.groupFits(v, sw) {
 			m.Groups = append(m.Groups, sw.String())
 		}
 	}

@@ -12,16 +12,15 @@ import (
 // go elsewhere, which only a VIP declared stateless can bear. The group chooses
 // by the packet's addresses and ports, in proportion to weights. A bucket sends a
 // packet straight out, so all members that serve must be attached to this switch.
-// It is called with mu held.
-func (b *balancer) groupFits(v *vip, sw flow.DPID) bool {
-	d := b.switches[sw]
+func (n *network) groupFits(v *vip, sw flow.DPID) bool {
+	d := n.switches[sw]
 	if !v.stateless || v.policy != weighted || v.sticky != 0 || v.at.proto == 0 || v.at.host.VLAN != 0 || v.group == 0 ||
 		d == nil || !d.connected || !d.rewrites {
 		return false
 	}
 	list := v.serving()
 	for _, m := range list {
-		if s, ok := b.reach(m); !ok || s.At.Switch != sw {
+		if s, ok := n.reach(m); !ok || s.At.Switch != sw {
 			return false
 		}
 	}
@@ -68,22 +67,22 @@ func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 		in(flow.TableTranslate, priority, m, next, actions...)
 	}
 	for _, v := range b.vips.List() {
-		switch d := b.switches[sw]; {
+		switch {
 		case v.host != nil:
-			b.traps(v, sw, in)
-		case d != nil && d.rewrites && !owned[v.at.host]:
+			b.net.traps(v, sw, in)
+		case b.net.rewrites(sw) && !owned[v.at.host]:
 			owned[v.at.host] = true // several VIPs may have one address
 			for _, e := range flow.OwnNeighbour(flow.OwnerBalancer, flow.PriorityNeighbourVIP, v.at.host.VLAN, v.mac, v.at.host.Addr) {
 				req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
 			}
 		}
-		if !b.groupFits(v, sw) {
+		if !b.net.groupFits(v, sw) {
 			continue
 		}
 		g := flow.Group{Kind: flow.GroupKindSelect, ID: v.group}
 		vipAt := netip.AddrPortFrom(v.at.host.Addr, v.at.port)
 		for _, m := range v.serving() {
-			s, _ := b.reach(m)
+			s, _ := b.net.reach(m)
 			g.Buckets = append(g.Buckets, flow.Bucket{
 				Weight: uint16(m.weight), WatchPort: flow.PortAny, WatchGroup: flow.GroupAny,
 				Actions: append(toMember(nil, s.MAC, m.key(), v.at.port, v.at.proto), flow.Output(s.At.Port)),

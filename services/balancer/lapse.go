@@ -30,7 +30,7 @@ func (v *vip) gate() flow.Entry {
 // holds reports whether a VIP that lapses needs its gates: a member serves, or drains and
 // still has connections. It is called with the balancer's mu held.
 func (v *vip) holds(b *balancer) bool {
-	return v.lapse && (!b.open(v) || slices.ContainsFunc(v.pool, func(m *member) bool { return len(m.conns) > 0 && m.wish != rest && m.grade() != bad }))
+	return v.lapse && (!b.net.open(v) || slices.ContainsFunc(v.pool, func(m *member) bool { return len(m.conns) > 0 && m.wish != rest && m.grade() != bad }))
 }
 
 // hold appends the gates of a VIP that are due, if it needs them: at switches that have
@@ -39,12 +39,12 @@ func (v *vip) hold(b *balancer, now int64, d *flow.Decision) {
 	if !v.holds(b) {
 		return
 	}
-	for sw, s := range b.switches {
+	for sw, s := range b.net.switches {
 		g := v.gates[sw]
 		if !s.connected || !s.rewrites || !s.told || s.read != s.now || g.in == s.now && now-g.sent < gateRenew && now >= g.sent {
 			continue
 		}
-		if len(b.net.PortsWith(sw, flow.RoleEdge)) == 0 {
+		if len(b.net.view.PortsWith(sw, flow.RoleEdge)) == 0 {
 			continue
 		}
 		if g.in == s.now && now-g.sent > gateTime*int64(time.Second) { // this process stood still

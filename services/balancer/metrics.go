@@ -53,7 +53,7 @@ func (b *balancer) totals() (f totals) {
 	for _, v := range b.vips.List() {
 		f.pairs += v.pairs
 		for _, m := range v.pool {
-			_, reached := b.reach(m)
+			_, reached := b.net.reach(m)
 			switch {
 			case m.wish == drain:
 				f.draining++
@@ -82,7 +82,7 @@ func (b *balancer) memberCounts(vip, address string) (connections, total float64
 	}
 	for _, m := range v.pool {
 		if m.key().String() == address {
-			_, reached := b.reach(m)
+			_, reached := b.net.reach(m)
 			return float64(m.live), float64(m.total), m.wish == serve && m.grade() != bad && reached
 		}
 	}

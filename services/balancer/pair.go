@@ -112,7 +112,7 @@ func (b *balancer) bypass(in *flow.PacketIn, d *flow.Decision, key connKey) flow
 		b.count.direct.Add(1)
 		first = true
 	}
-	s, ok := b.reach(c.m)
+	s, ok := b.net.reach(c.m)
 	if !ok || c.kind != direct && c.kind != aliased {
 		return flow.Next
 	}
@@ -146,9 +146,9 @@ func (b *balancer) again(in *flow.PacketIn, m *member) {
 	b.after(revalidation, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if s, ok := b.reach(m); ok {
+		if s, ok := b.net.reach(m); ok {
 			d := &flow.Decision{}
-			b.deliver(d, frame, vlan, s.At)
+			b.net.deliver(d, frame, vlan, s.At)
 			b.out.post(d)
 		}
 	})

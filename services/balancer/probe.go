@@ -48,7 +48,7 @@ func (b *balancer) advance(now int64, d *flow.Decision) {
 		for _, m := range v.all() {
 			if m.pooled() {
 				changed = b.attend(m, now, d) || changed
-			} else if _, known := b.find(m.addr); !known {
+			} else if _, known := b.net.find(m.addr); !known {
 				b.ask(m, now, d)
 			}
 		}
@@ -65,7 +65,7 @@ func (b *balancer) attend(m *member, now int64, d *flow.Decision) (changed bool)
 	if m.wish == rest {
 		return false
 	}
-	s, known := b.find(m.addr)
+	s, known := b.net.find(m.addr)
 	if !known {
 		b.ask(m, now, d)
 	}
@@ -127,7 +127,7 @@ func (b *balancer) lose(m *member) {
 // check appends the packet that begins a check. It is called with mu held.
 func (b *balancer) check(m *member, s station, d *flow.Decision) {
 	v := m.vip
-	mac, _ := b.ether(v)
+	mac, _ := b.net.ether(v)
 	e := packet.Ether{Dst: s.MAC, Src: mac, VLAN: m.addr.VLAN}
 	ip := packet.IP{Src: v.at.host.Addr, Dst: m.addr.Addr}
 	var frame []byte
@@ -145,7 +145,7 @@ func (b *balancer) check(m *member, s station, d *flow.Decision) {
 	case checkARP:
 		frame = b.question(m, s.MAC)
 	}
-	b.deliver(d, frame, m.addr.VLAN, s.At)
+	b.net.deliver(d, frame, m.addr.VLAN, s.At)
 }
 
 // probePort returns a port for a TCP check of a member; many calls in a row return
@@ -163,7 +163,7 @@ func (b *balancer) probePort(v *vip) uint16 {
 // address.
 func (b *balancer) question(m *member, to flow.MAC) []byte {
 	v := m.vip
-	mac, _ := b.ether(v)
+	mac, _ := b.net.ether(v)
 	if m.addr.Addr.Is4() {
 		return packet.AppendARPRequest(nil, m.addr.VLAN, packet.ARPFields{
 			SenderMAC: mac, SenderIP: v.at.host.Addr, TargetMAC: to, TargetIP: m.addr.Addr,
@@ -189,24 +189,24 @@ const askAgain = int64(500 * time.Millisecond)
 // ask appends a question for an unknown member, to all edge ports. It is called
 // with mu held.
 func (b *balancer) ask(m *member, now int64, d *flow.Decision) {
-	if _, known := b.ether(m.vip); !known {
+	if _, known := b.net.ether(m.vip); !known {
 		return // the shadowed host itself is not known: it would be feigned
 	}
-	if last, is := b.asked[m.addr]; is && now-last.at < int64(b.cfg.Load().AskInterval) && (last.places == b.places || now-last.at < askAgain) {
+	if last, is := b.asked[m.addr]; is && now-last.at < int64(b.cfg.Load().AskInterval) && (last.places == b.net.places || now-last.at < askAgain) {
 		return
 	}
 	frame := b.question(m, flow.MAC{})
-	for sw, dp := range b.switches {
+	for sw, dp := range b.net.switches {
 		if !dp.connected {
 			continue
 		}
-		list := b.net.PortsWith(sw, flow.RoleEdge)
+		list := b.net.view.PortsWith(sw, flow.RoleEdge)
 		if len(list) == 0 {
 			continue
 		}
-		if actions := b.tagging.Outputs(nil, sw, m.addr.VLAN, list); len(actions) > 0 {
+		if actions := b.net.tagging.Outputs(nil, sw, m.addr.VLAN, list); len(actions) > 0 {
 			d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
-			b.asked[m.addr] = asked{now, b.places}
+			b.asked[m.addr] = asked{now, b.net.places}
 		}
 	}
 }
@@ -231,7 +231,7 @@ func (b *balancer) answered(in *flow.PacketIn, d *flow.Decision, src, dst netip.
 	}
 	h := &m.health
 	segment := func(seq uint32, flags uint8, payload []byte) {
-		b.reply(d, in, packet.AppendTCP(nil, packet.Ether{Dst: k.EthSrc, Src: k.EthDst, VLAN: k.VLAN},
+		b.net.reply(d, in, packet.AppendTCP(nil, packet.Ether{Dst: k.EthSrc, Src: k.EthDst, VLAN: k.VLAN},
 			packet.IP{Src: dst, Dst: src}, packet.TCPFields{SrcPort: k.TPDst, DstPort: k.TPSrc, Seq: seq, Ack: t.Seq() + 1, Flags: flags}, payload))
 	}
 	flags, first, next := t.Flags(), h.token+1, h.token+1+uint32(len(preface))
@@ -281,11 +281,11 @@ func isSettings(data []byte) bool { return len(data) >= 9 && data[3] == 4 }
 // hangUp appends the packet that ends the connection of a check which the member has
 // not answered in time. It is called with the balancer's mu held.
 func hangUp(b *balancer, m *member, s station, d *flow.Decision) {
-	mac, _ := b.ether(m.vip)
+	mac, _ := b.net.ether(m.vip)
 	k := m.probeKey()
 	frame := packet.AppendTCP(nil, packet.Ether{Dst: s.MAC, Src: mac, VLAN: m.addr.VLAN}, packet.IP{Src: k.from.Addr(), Dst: k.member.Addr()},
 		packet.TCPFields{SrcPort: k.from.Port(), DstPort: k.member.Port(), Seq: m.health.token + 1 + uint32(len(preface)), Flags: packet.TCPRst}, nil)
-	b.deliver(d, frame, m.addr.VLAN, s.At)
+	b.net.deliver(d, frame, m.addr.VLAN, s.At)
 }
 
 // echoed takes the answer to a check by ICMP.

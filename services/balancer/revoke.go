@@ -54,16 +54,16 @@ func (b *balancer) provoke(d *flow.Decision, c *conn) {
 // segment appends the packet-out of a TCP segment to a host, if it is known where
 // that is.
 func (b *balancer) segment(d *flow.Decision, from, to netip.AddrPort, vlan uint16, f packet.TCPFields) {
-	s, ok := b.find(object.In(to.Addr(), vlan))
+	s, ok := b.net.find(object.In(to.Addr(), vlan))
 	if !ok {
 		return
 	}
-	src, _ := b.find(object.In(from.Addr(), vlan))
+	src, _ := b.net.find(object.In(from.Addr(), vlan))
 	if f := b.index.Load().front(object.In(from.Addr(), vlan)); f != nil && !f.shadow {
 		src.MAC = f.mac
 	}
 	f.SrcPort, f.DstPort = from.Port(), to.Port()
-	b.deliver(d, packet.AppendTCP(nil, packet.Ether{Dst: s.MAC, Src: src.MAC, VLAN: vlan}, packet.IP{Src: from.Addr(), Dst: to.Addr()}, f, nil), vlan, s.At)
+	b.net.deliver(d, packet.AppendTCP(nil, packet.Ether{Dst: s.MAC, Src: src.MAC, VLAN: vlan}, packet.IP{Src: from.Addr(), Dst: to.Addr()}, f, nil), vlan, s.At)
 }
 
 // turnAway refuses a packet of a client, and resets the connection that the client
@@ -72,7 +72,7 @@ func (b *balancer) turnAway(v *vip, key connKey, in *flow.PacketIn, d *flow.Deci
 	if v.refuse == refuseDrop {
 		return
 	}
-	b.refuse(in, d)
+	b.net.refuse(in, d)
 	t, ok := packet.ParseTCP(in.Data)
 	if ok && in.Time < v.leaving[key] { // the host's end of a connection that is taken over
 		b.segment(d, key.client, key.to, key.vlan, packet.TCPFields{Flags: packet.TCPRst, Seq: t.Seq()})
@@ -97,7 +97,7 @@ func (b *balancer) sealed(in *flow.PacketIn, d *flow.Decision, k backKey) flow.V
 		s = b.seals[k.pair()]
 	}
 	if t, ok := packet.ParseTCP(in.Data); ok && in.Time < s.until {
-		b.refuse(in, d)
+		b.net.refuse(in, d)
 		b.segment(d, s.vip, k.client, k.vlan, packet.TCPFields{Flags: packet.TCPRst, Seq: t.Seq()})
 	}
 	return flow.Drop

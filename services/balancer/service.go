@@ -182,7 +182,10 @@ func send(ctx context.Context, env *weft.Env, b *balancer, l letter) {
 // come before this run hears of any.
 func observe(ctx context.Context, env *weft.Env, b *balancer) {
 	for pauses := (backoff.Exponential{First: 100 * time.Millisecond, Last: 5 * time.Second}); ; {
-		if list := b.unread(now()); len(list) > 0 {
+		b.mu.Lock()
+		list := b.net.unread(now())
+		b.mu.Unlock()
+		if len(list) > 0 {
 			_, err := weft.Call(ctx, env, api.Observe, &api.ObserveRequest{Owner: flow.OwnerBalancer.String(), Dpids: list})
 			switch kind := api.KindOf(err); {
 			case err == nil || ctx.Err() != nil:

@@ -33,30 +33,6 @@ func (v *vip) readShadow(m *api.Vip) error {
 	return nil
 }
 
-// ether returns the Ethernet address of a VIP: that of the host that it shadows, of
-// which false says that it is not known. It is called with mu held.
-func (b *balancer) ether(v *vip) (flow.MAC, bool) {
-	if v.host == nil {
-		return v.mac, true
-	}
-	s, ok := b.find(v.at.host)
-	return s.MAC, ok
-}
-
-// open reports whether packets for a shadow go through to the host: no member
-// serves. It is called with mu held.
-func (b *balancer) open(v *vip) bool {
-	if v.host == nil {
-		return false
-	}
-	for _, m := range v.pool {
-		if _, ok := b.reach(m); ok && m.wish == serve && m.grade() != bad {
-			return false
-		}
-	}
-	return true
-}
-
 // settling is how long a shadow has connections only, no pairs, in nanoseconds:
 // connections that the host has are seen meanwhile, and let through.
 const settling = int64(10 * time.Second)
@@ -70,7 +46,7 @@ func (v *vip) pairsNow(now int64) bool {
 // with mu held.
 func (b *balancer) close(v *vip, now int64) {
 	switch {
-	case v.host == nil || b.open(v):
+	case v.host == nil || b.net.open(v):
 		v.closed = 0
 	case v.closed == 0:
 		v.closed = now
@@ -82,16 +58,6 @@ func (b *balancer) close(v *vip, now int64) {
 			b.out.post(d)
 		}
 	}
-}
-
-// shadows reports whether there are shadows. It is called with mu held.
-func (b *balancer) shadows() bool {
-	for _, v := range b.vips.List() {
-		if v.host != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // shadowed handles packets for the address of a host that VIPs shadow.
@@ -110,7 +76,7 @@ func (b *balancer) shadowed(f *front, in *flow.PacketIn, d *flow.Decision, src, 
 		}
 	}
 	b.mu.Lock()
-	s, known := b.find(v.at.host)
+	s, known := b.net.find(v.at.host)
 	b.mu.Unlock()
 	if known && s.MAC != k.EthDst && in.DstMAC == k.EthDst && in.Dst != (flow.Location{}) {
 		return flow.Next // to a router, which sends it on to the host
@@ -124,7 +90,7 @@ func (b *balancer) shadowed(f *front, in *flow.PacketIn, d *flow.Decision, src, 
 // those that follow do so. It is called with mu held.
 func (b *balancer) pass(c *conn, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	from := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
-	if sw := b.switches[in.Switch]; sw == nil || !sw.rewrites || c.there && c.ingress.Switch == from.Switch && in.Time-c.sent < recently {
+	if !b.net.rewrites(in.Switch) || c.there && c.ingress.Switch == from.Switch && in.Time-c.sent < recently {
 		return flow.Next
 	}
 	if c.there && c.ingress.Switch != from.Switch {
@@ -140,20 +106,20 @@ func (b *balancer) pass(c *conn, in *flow.PacketIn, d *flow.Decision) flow.Verdi
 // traps appends a switch's entries of a shadow: what comes in by an edge port for
 // the host leads to the controller, but for what its members send; so do the
 // answers to checks of members. What has a tag of VLAN 0 is dropped.
-func (b *balancer) traps(v *vip, sw flow.DPID, add func(table uint8, priority uint16, m flow.Match, next uint8, actions ...flow.Action)) {
-	if d := b.switches[sw]; d == nil || !d.rewrites {
+func (n *network) traps(v *vip, sw flow.DPID, add func(table uint8, priority uint16, m flow.Match, next uint8, actions ...flow.Action)) {
+	if !n.rewrites(sw) {
 		return
 	}
 	to := inVLAN(flow.Match{}.WithIPDst(prefixOf(v.at.host.Addr)), v.at.host.VLAN)
 	for _, m := range v.pool {
-		if s, ok := b.reach(m); ok && s.At.Switch == sw && v.check.kind.connects() {
+		if s, ok := n.reach(m); ok && s.At.Switch == sw && v.check.kind.connects() {
 			add(flow.TableTranslate, flow.PriorityShadowMember, ports(to.WithIPSrc(prefixOf(m.addr.Addr)), m.checked().Port(), probePortFirst, flow.IPProtoTCP), 0, flow.Output(flow.PortController))
 		}
 	}
 	if v.lapse {
 		add(v.table(), flow.PriorityShadowRest, ports(to, 0, v.at.port, v.at.proto), flow.TableForward)
 	}
-	if b.open(v) {
+	if n.open(v) {
 		return
 	}
 	tagged := ports(flow.Match{}.WithIPDst(prefixOf(v.at.host.Addr)).WithVLAN(0), 0, v.at.port, v.at.proto)
@@ -163,7 +129,7 @@ func (b *balancer) traps(v *vip, sw flow.DPID, add func(table uint8, priority ui
 			add(flow.TableTranslate, flow.PriorityShadowMember, to.WithIPSrc(prefixOf(m.addr.Addr)), flow.TableForward)
 		}
 	}
-	for _, p := range b.net.PortsWith(sw, flow.RoleEdge) {
+	for _, p := range n.view.PortsWith(sw, flow.RoleEdge) {
 		add(v.table(), flow.PriorityShadow, to.WithInPort(p), 0, flow.Output(flow.PortController))
 		if v.at.host.VLAN == 0 { // which the host would get past the VIP
 			add(flow.TableTranslate, flow.PriorityShadow, tagged.WithInPort(p), 0)

@@ -93,7 +93,7 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 	v := f.vip(s)
 	if v == nil {
 		b.count.closed.Add(1)
-		b.refuse(in, d)
+		b.net.refuse(in, d)
 		return flow.Drop
 	}
 	c := b.assign(v, key, in)
@@ -104,7 +104,7 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 	if c.kind == through {
 		return b.pass(c, in, d)
 	}
-	at, ok := b.reach(c.m)
+	at, ok := b.net.reach(c.m)
 	if !ok {
 		b.count.unreachable.Add(1)
 		return flow.Drop
@@ -143,8 +143,7 @@ func (b *balancer) stick(v *vip, client netip.Addr, m *member, now int64) {
 // mu held.
 func (b *balancer) install(c *conn, s station, in *flow.PacketIn, d *flow.Decision) {
 	from := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
-	sw := b.switches[in.Switch]
-	rewrites := sw != nil && sw.rewrites
+	rewrites := b.net.rewrites(in.Switch)
 	if !rewrites {
 		b.count.carried.Add(1)
 	}

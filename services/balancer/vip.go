@@ -327,9 +327,6 @@ const (
 	takeoverAnswer = int64(2 * time.Second) // for a client to answer the segment that provokes its sequence number
 )
 
-// session is a connection of a switch.
-type session struct{ since, address string }
-
 // gate is what is known of the entry of a switch by which a VIP that lapses is in force there.
 type gate struct {
 	in          session // the connection of the switch in which it was first sent

@@ -331,7 +331,7 @@ func (b *balancer) ended(c *conn, idle bool, now int64) {
 	switch {
 	case c.there || c.back:
 	case idle:
-		b.remember(c, now)
+		b.bindings.remember(c, b.cfg.Load().Connections, now)
 		b.table.end(c)
 		if c.kind == through && c.m.vip.leaves(c.key, now) {
 			d := &flow.Decision{}
@@ -377,23 +377,15 @@ func (b *balancer) tidy(now int64) {
 			if c.until == 0 {
 				c.until = now + int64(c.idle)*int64(time.Second)
 			} else if now >= c.until {
-				b.remember(c, now)
+				b.bindings.remember(c, b.cfg.Load().Connections, now)
 				b.table.end(c)
 			}
 		} else if c.split {
 			b.part(d, c, now)
 		}
 	}
-	for k, bound := range b.bindings {
-		if now >= bound.until {
-			delete(b.bindings, k)
-		}
-	}
-	for k, s := range b.seals {
-		if now >= s.until {
-			delete(b.seals, k)
-		}
-	}
+	b.bindings.expire(now)
+	b.seals.expire(now)
 	for _, v := range b.vips.List() {
 		for a, s := range v.stuck {
 			if now >= s.until {

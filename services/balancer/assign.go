@@ -50,7 +50,7 @@ func (b *balancer) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
 			return b.unserved(v, key, opening, in.Time)
 		case p.idled && opening && !v.rebind && !p.there:
 			d := &flow.Decision{}
-			b.remember(p, in.Time)
+			b.bindings.remember(p, b.cfg.Load().Connections, in.Time)
 			b.table.cut(d, p)
 			b.out.post(d)
 		default:

@@ -32,8 +32,8 @@ type balancer struct {
 	probes    map[probeKey]*member
 	probeLast uint16
 	asked     map[place]asked // when unknown members were last asked for
-	bindings  map[connKey]binding
-	seals     map[backKey]seal
+	bindings  bindings
+	seals     seals
 }
 
 func newBalancer(cfg *Config, store object.Bucket, log *slog.Logger) *balancer {
@@ -41,7 +41,7 @@ func newBalancer(cfg *Config, store object.Bucket, log *slog.Logger) *balancer {
 		log: log, out: newOutbox(), damage: func() string { return "" }, regroup: func() {},
 		after: func(d time.Duration, f func()) { time.AfterFunc(d, f) },
 		net:   newNetwork(), table: newConnections(), probes: map[probeKey]*member{}, asked: map[place]asked{},
-		bindings: map[connKey]binding{}, seals: map[backKey]seal{},
+		bindings: bindings{}, seals: seals{},
 	}
 	b.cfg.Store(cfg)
 	b.vips = object.New(&b.mu, store, object.Kind[*vip]{

@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"maps"
 	"net/netip"
 	"time"
 
@@ -18,19 +19,34 @@ type binding struct {
 	until int64
 }
 
-// remember keeps the member of a connection that has ended for lack of packets.
-// As many are kept as there may be connections. It is called with mu held.
-func (b *balancer) remember(c *conn, now int64) {
+// bindings are the connections and pairs that are remembered, by what the client has.
+type bindings map[connKey]binding
+
+// of returns the member that a client's connection or pair was with; false if that is not
+// known, or no longer.
+func (b bindings) of(k connKey, now int64) (to netip.AddrPort, known bool) {
+	x, known := b[k]
+	return x.to, known && now < x.until
+}
+
+// remember keeps the member of a connection that has ended for lack of packets; as
+// many are kept as most.
+func (b bindings) remember(c *conn, most int, now int64) {
 	if c.key.proto != flow.IPProtoTCP && c.kind != paired || c.kind == direct || c.kind == through || !c.m.pooled() {
 		return
 	}
-	if _, known := b.bindings[c.key]; !known && len(b.bindings) >= b.cfg.Load().Connections {
-		for k := range b.bindings { // any
-			delete(b.bindings, k)
+	if _, known := b[c.key]; !known && len(b) >= most {
+		for k := range b { // any
+			delete(b, k)
 			break
 		}
 	}
-	b.bindings[c.key] = binding{c.to, now + lasting*int64(c.idle)*int64(time.Second)}
+	b[c.key] = binding{c.to, now + lasting*int64(c.idle)*int64(time.Second)}
+}
+
+// expire forgets what is over.
+func (b bindings) expire(now int64) {
+	maps.DeleteFunc(b, func(_ connKey, x binding) bool { return now >= x.until })
 }
 
 // recall returns a connection or a pair whose entries have ended, begun again with

@@ -81,7 +81,7 @@ func (b *balancer) part(d *flow.Decision, c *conn, now int64) {
 	case c.until == 0:
 		c.until = now + int64(c.idle)*int64(time.Second)
 	case now >= c.until:
-		b.remember(c, now)
+		b.bindings.remember(c, b.cfg.Load().Connections, now)
 		b.table.cut(d, c)
 	}
 }
@@ -162,8 +162,8 @@ func (b *balancer) pairOf(k backKey, now int64) *member {
 	}
 	for _, v := range b.vips.List() {
 		if m := v.memberAt(k.member); m != nil && v.paired && v.at.host.VLAN == k.vlan {
-			bound := b.bindings[connKey{k.client, netip.AddrPortFrom(v.at.host.Addr, v.at.port), k.proto, k.vlan}]
-			if bound.to == k.member && now < bound.until {
+			to, known := b.bindings.of(connKey{k.client, netip.AddrPortFrom(v.at.host.Addr, v.at.port), k.proto, k.vlan}, now)
+			if known && to == k.member {
 				return m
 			}
 		}

@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"maps"
 	"net/netip"
 	"time"
 
@@ -17,6 +18,24 @@ const sealIdle = 60
 type seal struct {
 	vip   netip.AddrPort
 	until int64
+}
+
+// seals are those entries, by what the member has.
+type seals map[backKey]seal
+
+// of returns the seal of a connection, or of the pair that it is of; false if there is none,
+// or it is over.
+func (s seals) of(k backKey, now int64) (seal, bool) {
+	x := s[k]
+	if x.until <= now {
+		x = s[k.pair()]
+	}
+	return x, now < x.until
+}
+
+// expire forgets what is over.
+func (s seals) expire(now int64) {
+	maps.DeleteFunc(s, func(_ backKey, x seal) bool { return now >= x.until })
 }
 
 // revoke ends the connection, or all connections of the pair, of a client that may
@@ -82,8 +101,7 @@ func (b *balancer) turnAway(v *vip, key connKey, in *flow.PacketIn, d *flow.Deci
 		return
 	}
 	for _, m := range v.pool {
-		k := backKey{m.key(), key.client, key.proto, key.vlan}
-		if b.seals[k].until > in.Time || b.seals[k.pair()].until > in.Time {
+		if _, sealed := b.seals.of(backKey{m.key(), key.client, key.proto, key.vlan}, in.Time); sealed {
 			b.segment(d, key.client, m.key(), key.vlan, packet.TCPFields{Flags: packet.TCPRst, Seq: t.Seq()})
 		}
 	}
@@ -92,11 +110,8 @@ func (b *balancer) turnAway(v *vip, key connKey, in *flow.PacketIn, d *flow.Deci
 // sealed resets both ends of a connection of a member with a client that has lost
 // its leave. It is called with mu held.
 func (b *balancer) sealed(in *flow.PacketIn, d *flow.Decision, k backKey) flow.Verdict {
-	s := b.seals[k]
-	if s.until == 0 {
-		s = b.seals[k.pair()]
-	}
-	if t, ok := packet.ParseTCP(in.Data); ok && in.Time < s.until {
+	s, sealed := b.seals.of(k, in.Time)
+	if t, ok := packet.ParseTCP(in.Data); ok && sealed {
 		b.net.refuse(in, d)
 		b.segment(d, s.vip, k.client, k.vlan, packet.TCPFields{Flags: packet.TCPRst, Seq: t.Seq()})
 	}

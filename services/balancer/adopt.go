@@ -393,11 +393,7 @@ func (b *balancer) tidy(now int64) {
 			}
 		}
 	}
-	for p, last := range b.asked {
-		if now-last.at > 2*int64(b.cfg.Load().AskInterval) {
-			delete(b.asked, p)
-		}
-	}
+	b.prober.expire(now)
 	b.out.post(d)
 }
 

@@ -25,7 +25,7 @@ func (b *balancer) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdi
 		return flow.Next
 	case f.shadow:
 		if a.Op() != 1 {
-			b.resolved(object.In(a.SenderIP(), vlan), a.TargetIP(), in.Time)
+			b.passed(checkARP, object.In(a.SenderIP(), vlan), a.TargetIP(), 0, in.Time)
 		}
 		return flow.Next
 	}
@@ -36,7 +36,7 @@ func (b *balancer) arp(x *index, in *flow.PacketIn, d *flow.Decision) flow.Verdi
 		}))
 		return flow.Done
 	}
-	b.resolved(object.In(a.SenderIP(), vlan), a.TargetIP(), in.Time)
+	b.passed(checkARP, object.In(a.SenderIP(), vlan), a.TargetIP(), 0, in.Time)
 	return flow.Done
 }
 
@@ -57,7 +57,7 @@ func (b *balancer) neighbour(x *index, in *flow.PacketIn, d *flow.Decision) flow
 		if x.fronts[object.In(dst, k.VLAN)] == nil {
 			return flow.Next
 		}
-		b.resolved(object.In(nd.Target(), k.VLAN), dst, in.Time)
+		b.passed(checkARP, object.In(nd.Target(), k.VLAN), dst, 0, in.Time)
 		if !x.own(dst, k.VLAN) {
 			return flow.Next
 		}
@@ -97,6 +97,6 @@ func (b *balancer) echo(f *front, in *flow.PacketIn, d *flow.Decision, src, dst 
 		b.net.reply(d, in, packet.AppendICMPEcho(nil, packet.Ether{Dst: k.EthSrc, Src: f.mac, VLAN: k.VLAN}, packet.IP{Src: dst, Dst: src},
 			packet.Echo{Reply: true, ID: m.EchoID(), Seq: m.EchoSeq(), Data: m.Payload()}))
 	case reply:
-		b.echoed(object.In(src, k.VLAN), dst, uint32(m.EchoID())<<16|uint32(m.EchoSeq()), in.Time)
+		b.passed(checkICMP, object.In(src, k.VLAN), dst, uint32(m.EchoID())<<16|uint32(m.EchoSeq()), in.Time)
 	}
 }

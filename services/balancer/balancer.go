@@ -20,30 +20,31 @@ type balancer struct {
 	log     *slog.Logger
 	index   atomic.Pointer[index] // nil: there are no VIPs
 	out     *outbox
-	count   counts
+	count   *counts
 	damage  func() string // what is wrong with the store
 	regroup func()        // declares the groups of all switches again
 	after   func(time.Duration, func())
 
-	mu        object.Guard // guards the following
-	vips      *object.Store[*vip]
-	net       *network
-	table     connections
-	probes    map[probeKey]*member
-	probeLast uint16
-	asked     map[place]asked // when unknown members were last asked for
-	bindings  bindings
-	seals     seals
+	mu       object.Guard // guards the following
+	vips     *object.Store[*vip]
+	net      *network
+	table    connections
+	prober   *prober
+	bindings bindings
+	seals    seals
 }
 
-func newBalancer(cfg *Config, store object.Bucket, log *slog.Logger) *balancer {
+func newBalancer(cfg *Config, count *counts, store object.Bucket, log *slog.Logger) *balancer {
 	b := &balancer{
-		log: log, out: newOutbox(), damage: func() string { return "" }, regroup: func() {},
+		log: log, count: count, out: newOutbox(), damage: func() string { return "" }, regroup: func() {},
 		after: func(d time.Duration, f func()) { time.AfterFunc(d, f) },
-		net:   newNetwork(), table: newConnections(), probes: map[probeKey]*member{}, asked: map[place]asked{},
+		net:   newNetwork(), table: newConnections(),
 		bindings: bindings{}, seals: seals{},
 	}
 	b.cfg.Store(cfg)
+	b.prober = &prober{
+		cfg: &b.cfg, log: log, net: b.net, count: count, down: b.lose, probes: map[probeKey]*member{}, asked: map[place]asked{},
+	}
 	b.vips = object.New(&b.mu, store, object.Kind[*vip]{
 		What: "vip", Many: "VIPs", Most: func() int { return b.cfg.Load().Vips }, Raise: "balancer.vips",
 		Name:    func(v *vip) string { return v.name },

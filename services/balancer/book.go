@@ -257,7 +257,7 @@ func (b *balancer) changed(old, now *vip) {
 		now.refused, now.closed, now.gates = old.refused, old.closed, old.gates
 	}
 	for _, was := range old.all() {
-		delete(b.probes, was.probeKey())
+		delete(b.prober.probes, was.probeKey())
 		var m *member
 		if now != nil {
 			m = now.like(was)

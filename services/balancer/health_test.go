@@ -233,7 +233,7 @@ func TestHangingMember(t *testing.T) {
 			t.Errorf("a member %s: %v", what, m)
 		}
 		if c.want == "down" {
-			if unused := g.answer(5, g.tick(time.Second), true); len(unused.Outs) != 1 || len(g.b.probes) != 0 {
+			if unused := g.answer(5, g.tick(time.Second), true); len(unused.Outs) != 1 || len(g.b.prober.probes) != 0 {
 				t.Errorf("a member that nobody uses: %d packets", len(unused.Outs))
 			}
 		}
@@ -254,8 +254,8 @@ func TestHangingMember(t *testing.T) {
 			t.Errorf("a member %s has gone: %v", what, m)
 		}
 		g.exchange(5, g.tick(time.Second), settings)
-		if m := g.show("web").Pool[0]; m.Health != "up" || len(g.b.probes) != 0 {
-			t.Errorf("a member %s is back: %v, %d checks", what, m, len(g.b.probes))
+		if m := g.show("web").Pool[0]; m.Health != "up" || len(g.b.prober.probes) != 0 {
+			t.Errorf("a member %s is back: %v, %d checks", what, m, len(g.b.prober.probes))
 		}
 	}
 }

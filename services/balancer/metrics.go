@@ -12,10 +12,10 @@ type counts struct {
 	checks                                            map[string]Counter
 }
 
-func newCounts(counter func(name, help string, labels ...string) Counter) counts {
+func newCounts(counter func(name, help string, labels ...string) Counter) *counts {
 	const packets = "Packets for VIPs that were not passed on, by reason."
 	const ended = "Connections ended by the balancer, by reason."
-	c := counts{
+	c := &counts{
 		begun:        counter("connections_begun_total", "Connections given to a member."),
 		adopted:      counter("connections_adopted_total", "Connections of an earlier run that go on."),
 		cut:          counter("connections_ended_total", ended, "reason", "member_gone"),

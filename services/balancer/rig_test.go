@@ -50,8 +50,8 @@ func newRig(t testing.TB) *rig {
 // start makes a balancer anew on a store; all switches and hosts are known.
 func (g *rig) start(store object.Bucket) {
 	g.store = store
-	g.b = newBalancer(DefaultConfig(), store, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	g.b.count = newCounts(func(string, string, ...string) Counter { return silent{} })
+	count := newCounts(func(string, string, ...string) Counter { return silent{} })
+	g.b = newBalancer(DefaultConfig(), count, store, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err := g.b.vips.Load(context.Background()); err != nil {
 		g.t.Fatal(err)
 	}

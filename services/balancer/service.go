@@ -52,8 +52,8 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err != nil {
 		return err
 	}
-	b := newBalancer(cfg, kept, env.Log)
-	b.count = newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
+	count := newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
+	b := newBalancer(cfg, count, kept, env.Log)
 	b.damage = func() string { return weft.Damage(env) }
 	b.table.last = rand.Uint32() >> 1 // different from those of earlier runs
 	if err := b.vips.Load(ctx); err != nil {

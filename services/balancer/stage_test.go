@@ -195,8 +195,8 @@ func TestCVE_2015_6569_ConcurrentCalls(t *testing.T) {
 	if _, err := g.b.DeleteVip(context.Background(), &api.DeleteVipRequest{Name: "web"}); err != nil {
 		t.Fatal(err)
 	}
-	if b := g.b; len(b.table.by)+len(b.table.backs)+len(b.table.at)+len(b.probes) != 0 || b.index.Load() != nil {
-		t.Errorf("after deleting all: %d, %d, %d, %d left", len(b.table.by), len(b.table.backs), len(b.table.at), len(b.probes))
+	if b := g.b; len(b.table.by)+len(b.table.backs)+len(b.table.at)+len(b.prober.probes) != 0 || b.index.Load() != nil {
+		t.Errorf("after deleting all: %d, %d, %d, %d left", len(b.table.by), len(b.table.backs), len(b.table.at), len(b.prober.probes))
 	}
 }
 

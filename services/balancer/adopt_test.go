@@ -14,7 +14,7 @@ import (
 // entries returns what the switches have of the balancer's connections.
 func (g *rig) entries() map[flow.DPID][]*api.FlowEntry {
 	all := map[flow.DPID][]*api.FlowEntry{}
-	for _, c := range g.b.table.by {
+	for _, c := range g.b.tracker.by {
 		d := &flow.Decision{}
 		c.addBack(d)
 		c.addThere(d)

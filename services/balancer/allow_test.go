@@ -85,8 +85,8 @@ func TestRefuse(t *testing.T) {
 	for sw, flows := range entries {
 		g.observed(sw, flows)
 	}
-	if d := g.posted(); !d.Empty() || len(g.b.table.by) != 2 {
-		t.Errorf("after a restart: %d, %v", len(g.b.table.by), d.Ops)
+	if d := g.posted(); !d.Empty() || len(g.b.tracker.by) != 2 {
+		t.Errorf("after a restart: %d, %v", len(g.b.tracker.by), d.Ops)
 	}
 	g.consistent()
 	for _, text := range []string{"perhaps", "to:", "to: 10.0.0.8", "to: fd00::8:1", "to: 10.0.0.100:80"} {

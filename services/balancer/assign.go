@@ -18,88 +18,85 @@ func opens(in *flow.PacketIn) bool {
 }
 
 // assign returns what a packet for a VIP belongs to: its connection or pair, or
-// one that begins with it; nil if the packet is refused. It is called with mu
-// held.
-func (b *balancer) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
-	if c := b.table.by[key]; c != nil {
+// one that begins with it; nil if the packet is refused.
+func (t *tracker) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
+	if c := t.by[key]; c != nil {
 		return c
 	}
 	opening := opens(in)
 	if !v.allow.has(key.client.Addr()) {
-		b.count.notAllowed.Add(1)
-		return b.respond(v, key, opening, in.Time)
+		t.count.notAllowed.Add(1)
+		return t.respond(v, key, opening, in.Time)
 	}
-	if p := b.table.by[key.pair()]; p != nil {
+	if p := t.by[key.pair()]; p != nil {
 		switch {
 		case p.split && opening && key.proto == flow.IPProtoTCP:
-			if c := b.begin(v, tracked, key, in.Time); c != nil {
+			if c := t.begin(v, tracked, key, in.Time); c != nil {
 				return c
 			}
-			return b.unserved(v, key, opening, in.Time)
+			return t.unserved(v, key, opening, in.Time)
 		case p.split:
-			return b.addTo(tracked, key, p.m, p.to, in.Time)
-		case b.table.backs[backKey{p.to, key.client, key.proto, key.vlan}] != nil:
+			return t.addTo(tracked, key, p.m, p.to, in.Time)
+		case t.backs[backKey{p.to, key.client, key.proto, key.vlan}] != nil:
 			// The member has a direct connection from the same port.
 			if !opening {
-				b.count.stray.Add(1)
+				t.count.stray.Add(1)
 				return nil
 			}
-			if c := b.begin(v, tracked, key, in.Time); c != nil {
+			if c := t.begin(v, tracked, key, in.Time); c != nil {
 				return c
 			}
-			return b.unserved(v, key, opening, in.Time)
+			return t.unserved(v, key, opening, in.Time)
 		case p.idled && opening && !v.rebind && !p.there:
 			d := &flow.Decision{}
-			b.bindings.remember(p, b.cfg.Load().Connections, in.Time)
-			b.table.cut(d, p)
-			b.out.post(d)
+			t.retire(d, p, in.Time)
+			t.out.post(d)
 		default:
 			return p
 		}
 	}
-	if c := b.recall(v, key, opening, in.Time); c != nil {
+	if c := t.recall(v, key, opening, in.Time); c != nil {
 		return c
 	}
 	as := tracked
-	if v.pairsNow(in.Time) && b.net.rewrites(in.Switch) {
+	if v.pairsNow(in.Time) && t.net.rewrites(in.Switch) {
 		as = paired
 	}
 	switch {
 	case opening:
-		if c := b.begin(v, as, key, in.Time); c != nil {
+		if c := t.begin(v, as, key, in.Time); c != nil {
 			return c
 		}
 	case v.policy == hashed || v.stays(key.client.Addr(), in.Time):
-		if c := b.begin(v, as, key, in.Time); c != nil { // with the member as before
+		if c := t.begin(v, as, key, in.Time); c != nil { // with the member as before
 			return c
 		}
 	case v.host == nil:
-		b.count.stray.Add(1)
+		t.count.stray.Add(1)
 		return nil
 	}
-	if v.takeover && !opening && !b.net.open(v) {
+	if v.takeover && !opening && !t.net.open(v) {
 		if !v.goesOn(key, in.Time) {
-			b.count.stray.Add(1)
+			t.count.stray.Add(1)
 			return nil
 		}
-		c := b.addTo(through, key, v.host, key.to, in.Time)
+		c := t.addTo(through, key, v.host, key.to, in.Time)
 		if c != nil {
 			c.idle = takeoverIdle
 		}
 		return c
 	}
-	return b.unserved(v, key, opening, in.Time)
+	return t.unserved(v, key, opening, in.Time)
 }
 
 // unserved returns the connection of a client for which no member serves: with the host
-// that has the VIP's address, or with the responder; nil if it is refused. It is called with
-// mu held.
-func (b *balancer) unserved(v *vip, key connKey, opening bool, now int64) *conn {
+// that has the VIP's address, or with the responder; nil if it is refused.
+func (t *tracker) unserved(v *vip, key connKey, opening bool, now int64) *conn {
 	if v.host != nil {
-		return b.addTo(through, key, v.host, key.to, now)
+		return t.addTo(through, key, v.host, key.to, now)
 	}
-	b.count.refused.Add(1)
-	return b.respond(v, key, opening, now)
+	t.count.refused.Add(1)
+	return t.respond(v, key, opening, now)
 }
 
 // stays reports whether a client stays with a member that serves.
@@ -109,38 +106,31 @@ func (v *vip) stays(client netip.Addr, now int64) bool {
 }
 
 // respond gives the connection of a client that is not served to the responder,
-// if there is one; nil is that it is refused. It is called with mu held.
-func (b *balancer) respond(v *vip, key connKey, opening bool, now int64) *conn {
+// if there is one; nil is that it is refused.
+func (t *tracker) respond(v *vip, key connKey, opening bool, now int64) *conn {
 	v.refused++
 	if m := v.responder; m != nil && opening && m.addr.Addr != key.client.Addr() {
-		if _, ok := b.net.reach(m); ok {
-			return b.addTo(tracked, key, m, m.key(), now)
+		if _, ok := t.net.reach(m); ok {
+			return t.addTo(tracked, key, m, m.key(), now)
 		}
 	}
 	return nil
 }
 
 // addTo makes a connection to a member, nil if there is no room or the member has
-// one from the same port of the client. It is called with mu held.
-func (b *balancer) addTo(as kind, key connKey, m *member, to netip.AddrPort, now int64) *conn {
-	if most := b.cfg.Load().Connections; len(b.table.by) >= most {
-		b.count.full.Add(1)
-		b.reached.Reach(now, "balancer.connections", most, "VIP "+m.vip.name)
+// one from the same port of the client.
+func (t *tracker) addTo(as kind, key connKey, m *member, to netip.AddrPort, now int64) *conn {
+	if !t.hasRoom(m.vip, now) || as != through && t.backs[backKey{to, as.source(key.client), key.proto, key.vlan}] != nil {
 		return nil
 	}
-	if as != through && b.table.backs[backKey{to, as.source(key.client), key.proto, key.vlan}] != nil {
-		return nil
-	}
-	return b.table.add(as, key, m, to, b.table.nextID(), now)
+	return t.add(as, key, m, to, t.nextID(), now)
 }
 
 // begin makes a connection or a pair with a chosen member, nil if there is none or
 // no room. A client that has another VIP's pair with that member has a connection
-// instead: one entry back cannot serve both VIPs. It is called with mu held.
-func (b *balancer) begin(v *vip, as kind, key connKey, now int64) *conn {
-	if most := b.cfg.Load().Connections; len(b.table.by) >= most {
-		b.count.full.Add(1)
-		b.reached.Reach(now, "balancer.connections", most, "VIP "+v.name)
+// instead: one entry back cannot serve both VIPs.
+func (t *tracker) begin(v *vip, as kind, key connKey, now int64) *conn {
+	if !t.hasRoom(v, now) {
 		return nil
 	}
 	client := key.client.Addr()
@@ -151,24 +141,24 @@ func (b *balancer) begin(v *vip, as kind, key connKey, now int64) *conn {
 		return m.key()
 	}
 	m := v.choose(client, now, func(m *member) bool {
-		if m.addr.Addr == client || b.table.backs[backKey{to(m), key.client, key.proto, key.vlan}] != nil {
+		if m.addr.Addr == client || t.backs[backKey{to(m), key.client, key.proto, key.vlan}] != nil {
 			return false
 		}
-		_, ok := b.net.reach(m)
+		_, ok := t.net.reach(m)
 		return ok
 	})
 	if m == nil {
 		return nil
 	}
 	m.total++
-	b.count.begun.Add(1)
-	b.stick(v, client, m, now)
+	t.count.begun.Add(1)
+	t.stick(v, client, m, now)
 	if as == paired {
-		if b.table.backs[backKey{to(m), key.client, key.proto, key.vlan}.pair()] != nil {
+		if t.backs[backKey{to(m), key.client, key.proto, key.vlan}.pair()] != nil {
 			as = tracked
 		} else {
 			key = key.pair()
 		}
 	}
-	return b.table.add(as, key, m, to(m), b.table.nextID(), now)
+	return t.add(as, key, m, to(m), t.nextID(), now)
 }

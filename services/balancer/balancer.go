@@ -8,14 +8,12 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
 
 // balancer is the virtual IPs and their connections.
 type balancer struct {
-	reached object.Limits // of the configuration
 	cfg     atomic.Pointer[Config]
 	log     *slog.Logger
 	index   atomic.Pointer[index] // nil: there are no VIPs
@@ -23,27 +21,26 @@ type balancer struct {
 	count   *counts
 	damage  func() string // what is wrong with the store
 	regroup func()        // declares the groups of all switches again
-	after   func(time.Duration, func())
 
-	mu       object.Guard // guards the following
-	vips     *object.Store[*vip]
-	net      *network
-	table    connections
-	prober   *prober
-	bindings bindings
-	seals    seals
+	mu      object.Guard // guards the following
+	vips    *object.Store[*vip]
+	net     *network
+	prober  *prober
+	tracker *tracker
 }
 
 func newBalancer(cfg *Config, count *counts, store object.Bucket, log *slog.Logger) *balancer {
 	b := &balancer{
 		log: log, count: count, out: newOutbox(), damage: func() string { return "" }, regroup: func() {},
-		after: func(d time.Duration, f func()) { time.AfterFunc(d, f) },
-		net:   newNetwork(), table: newConnections(),
-		bindings: bindings{}, seals: seals{},
+		net: newNetwork(),
 	}
 	b.cfg.Store(cfg)
+	b.tracker = &tracker{
+		cfg: &b.cfg, net: b.net, index: &b.index, out: b.out, count: count, after: b.after,
+		connections: newConnections(), bindings: bindings{}, seals: seals{},
+	}
 	b.prober = &prober{
-		cfg: &b.cfg, log: log, net: b.net, count: count, down: b.lose, probes: map[probeKey]*member{}, asked: map[place]asked{},
+		cfg: &b.cfg, log: log, net: b.net, count: count, down: b.tracker.lose, probes: map[probeKey]*member{}, asked: map[place]asked{},
 	}
 	b.vips = object.New(&b.mu, store, object.Kind[*vip]{
 		What: "vip", Many: "VIPs", Most: func() int { return b.cfg.Load().Vips }, Raise: "balancer.vips",
@@ -53,6 +50,15 @@ func newBalancer(cfg *Config, count *counts, store object.Bucket, log *slog.Logg
 		Bad:     func(name string, err error) { log.Warn("vip of an earlier run not read", "key", name, "error", err) },
 	})
 	return b
+}
+
+// after calls a function later, with mu held.
+func (b *balancer) after(d time.Duration, f func()) {
+	time.AfterFunc(d, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		f()
+	})
 }
 
 // networkChanged follows a change of the network; it reports whether it was about a
@@ -83,34 +89,11 @@ func (b *balancer) moved(hosts []place, now int64) (member bool) {
 			member = true
 			m.health.hasten()
 			if s, ok := b.net.reach(m); ok {
-				b.relocate(m, s, now)
+				b.tracker.relocate(m, s, now)
 			}
 		}
 	}
 	return member
-}
-
-// relocate moves a member's connections with it to another switch or another
-// Ethernet address. It is called with mu held.
-func (b *balancer) relocate(m *member, s station, now int64) {
-	d := &flow.Decision{}
-	for c := range m.conns {
-		if c.mac != s.MAC && c.there && c.kind != direct && c.kind != through {
-			c.mac = s.MAC
-			c.addThere(d)
-		}
-		if c.kind == through || c.egress == s.At.Switch || !c.there && !c.back {
-			continue
-		}
-		if c.back {
-			c.removeBack(d)
-		}
-		b.table.place(c, c.ingress, s.At.Switch)
-		c.addBack(d)
-		c.sent = now
-		c.mark(c.there, true)
-	}
-	b.out.post(d)
 }
 
 func prefixOf(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

@@ -50,16 +50,15 @@ func (b bindings) expire(now int64) {
 }
 
 // recall returns a connection or a pair whose entries have ended, begun again with
-// the member that it was with; nil if that is not known or does not serve. It is
-// called with mu held.
-func (b *balancer) recall(v *vip, key connKey, opening bool, now int64) *conn {
+// the member that it was with; nil if that is not known or does not serve.
+func (t *tracker) recall(v *vip, key connKey, opening bool, now int64) *conn {
 	k, known := key, binding{}
 	if !opening {
-		known = b.bindings[key]
+		known = t.bindings[key]
 	}
 	if v.paired && !known.to.IsValid() && (!opening || v.rebind) {
 		k = key.pair()
-		known = b.bindings[k]
+		known = t.bindings[k]
 	}
 	if !known.to.IsValid() || now >= known.until {
 		return nil
@@ -68,19 +67,19 @@ func (b *balancer) recall(v *vip, key connKey, opening bool, now int64) *conn {
 	if m == nil || m.wish == rest || opening && m.wish != serve || m.grade() == bad {
 		return nil
 	}
-	if _, ok := b.net.reach(m); !ok || len(b.table.by) >= b.cfg.Load().Connections {
+	if _, ok := t.net.reach(m); !ok || len(t.by) >= t.cfg.Load().Connections {
 		return nil
 	}
 	as := tracked
-	if k != key && m.wish == serve && b.table.backs[backKey{known.to, key.client, key.proto, key.vlan}.pair()] == nil {
+	if k != key && m.wish == serve && t.backs[backKey{known.to, key.client, key.proto, key.vlan}.pair()] == nil {
 		as, key = paired, k
 	}
-	if b.table.backs[backKey{known.to, key.client, key.proto, key.vlan}] != nil {
+	if t.backs[backKey{known.to, key.client, key.proto, key.vlan}] != nil {
 		return nil
 	}
-	delete(b.bindings, k)
-	b.count.recalled.Add(1)
-	return b.table.add(as, key, m, known.to, b.table.nextID(), now)
+	delete(t.bindings, k)
+	t.count.recalled.Add(1)
+	return t.add(as, key, m, known.to, t.nextID(), now)
 }
 
 // memberAt returns the member that serves connections at an address and port.

@@ -249,7 +249,7 @@ func (b *balancer) changed(old, now *vip) {
 		old.letGo(d)
 	}
 	if old == nil {
-		now.hold(b, t, d)
+		now.hold(b.net, b.tracker, t, d)
 		b.out.postConfirmed(d)
 		return
 	}
@@ -265,7 +265,7 @@ func (b *balancer) changed(old, now *vip) {
 		if m == nil || m.wish == rest || old.at != now.at || old.lapse != now.lapse {
 			b.count.cut.Add(float64(len(was.conns)))
 			for c := range was.conns {
-				b.table.cut(d, c)
+				b.tracker.cut(d, c)
 			}
 			if m == nil || m.wish == rest {
 				continue
@@ -277,7 +277,7 @@ func (b *balancer) changed(old, now *vip) {
 			c.m = m
 			c.recount()
 			if m != now.responder && c.kind != direct && c.kind != aliased && !now.allow.has(c.key.client.Addr()) {
-				b.revoke(d, now, c, t)
+				b.tracker.revoke(d, now, c, t)
 			}
 		}
 		m.resplit(d)
@@ -292,7 +292,7 @@ func (b *balancer) changed(old, now *vip) {
 		}
 	}
 	if now != nil {
-		now.hold(b, t, d)
+		now.hold(b.net, b.tracker, t, d)
 	}
 	b.out.postConfirmed(d)
 }
@@ -387,7 +387,7 @@ func (b *balancer) ListConnections(_ context.Context, req *api.ListConnectionsRe
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	resp := &api.ListConnectionsResponse{}
-	for _, c := range b.table.by {
+	for _, c := range b.tracker.by {
 		if c.kind != tracked || req.GetVip() != "" && c.m.vip.name != req.GetVip() {
 			continue
 		}

@@ -56,7 +56,7 @@ func TestPairBypassed(t *testing.T) {
 	}
 	g.consistent()
 	n := 0
-	for _, c := range g.b.table.by {
+	for _, c := range g.b.tracker.by {
 		if c.kind == aliased {
 			n++
 			g.end(c, "idle_timeout")
@@ -106,8 +106,8 @@ func TestPairOlder(t *testing.T) {
 	for _, sw := range []flow.DPID{1, 2} {
 		g.observed(sw, entries[sw])
 	}
-	if d := g.posted(); !d.Empty() || len(g.b.table.by) != 3 {
-		t.Errorf("another run: %d, %v", len(g.b.table.by), d.Ops)
+	if d := g.posted(); !d.Empty() || len(g.b.tracker.by) != 3 {
+		t.Errorf("another run: %d, %v", len(g.b.tracker.by), d.Ops)
 	}
 	g.consistent()
 }
@@ -118,7 +118,7 @@ func TestPairOlder(t *testing.T) {
 func TestDirectTwice(t *testing.T) {
 	g := newRig(t)
 	var later []func()
-	g.b.after = func(_ time.Duration, f func()) { later = append(later, f) }
+	g.b.tracker.after = func(_ time.Duration, f func()) { later = append(later, f) }
 	g.set(pairs(5))
 	if g.open(1, 4000) != 5 {
 		t.Fatal("no pair")

@@ -19,7 +19,7 @@ func (b *balancer) advance(now int64, d *flow.Decision) {
 	changed := false
 	for _, v := range b.vips.List() {
 		b.close(v, now)
-		v.hold(b, now, d)
+		v.hold(b.net, b.tracker, now, d)
 		for _, m := range v.all() {
 			if m.pooled() {
 				changed = b.prober.attend(m, now, d) || changed
@@ -61,15 +61,4 @@ func (b *balancer) passed(kind checkKind, from place, to netip.Addr, token uint3
 	if changed {
 		b.regroup()
 	}
-}
-
-// lose cuts the connections of a member that has gone down, so that their clients need
-// not wait. It is called with mu held.
-func (b *balancer) lose(m *member) {
-	d := &flow.Decision{}
-	b.count.cut.Add(float64(len(m.conns)))
-	for c := range m.conns {
-		b.table.cut(d, c)
-	}
-	b.out.post(d)
 }

@@ -41,7 +41,7 @@ func TestLeastGoesToTheIdle(t *testing.T) {
 	if got := g.shares(30); got[5] != 10 || got[6] != 20 {
 		t.Errorf("%v", got)
 	}
-	for _, c := range g.b.table.by { // those of 6 end
+	for _, c := range g.b.tracker.by { // those of 6 end
 		if c.m.addr.Addr == v4(6) {
 			g.end(c, "idle_timeout")
 		}
@@ -144,7 +144,7 @@ func TestLimitOfConnections(t *testing.T) {
 	if got := g.shares(15); got[5] != 10 || got[0] != 5 {
 		t.Errorf("%v", got)
 	}
-	if l := g.b.reached.List(time.Now().UnixNano()); len(l) != 1 || l[0].Key != "balancer.connections" || l[0].Limit != 10 || l[0].Who != "VIP web" || l[0].Times != 5 {
+	if l := g.b.tracker.reached.List(time.Now().UnixNano()); len(l) != 1 || l[0].Key != "balancer.connections" || l[0].Limit != 10 || l[0].Who != "VIP web" || l[0].Times != 5 {
 		t.Errorf("health learns %v", l)
 	}
 }
@@ -156,7 +156,7 @@ func TestConnectionsEnd(t *testing.T) {
 	g.open(1, 4001)
 	live := func() uint32 { g.consistent(); return g.show("web").Connections }
 	one := func(port uint16) *conn {
-		for k, c := range g.b.table.by {
+		for k, c := range g.b.tracker.by {
 			if k.client.Port() == port {
 				return c
 			}

@@ -52,6 +52,14 @@ func newIndex(list []*vip) *index {
 	return x
 }
 
+// all returns the VIPs, by name.
+func (x *index) all() []*vip {
+	if x == nil {
+		return nil
+	}
+	return x.list
+}
+
 // front returns the VIPs of an address, nil if there are none.
 func (x *index) front(at place) *front {
 	if x == nil {

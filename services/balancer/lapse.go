@@ -29,26 +29,26 @@ func (v *vip) gate() flow.Entry {
 
 // holds reports whether a VIP that lapses needs its gates: a member serves, or drains and
 // still has connections. It is called with the balancer's mu held.
-func (v *vip) holds(b *balancer) bool {
-	return v.lapse && (!b.net.open(v) || slices.ContainsFunc(v.pool, func(m *member) bool { return len(m.conns) > 0 && m.wish != rest && m.grade() != bad }))
+func (v *vip) holds(n *network) bool {
+	return v.lapse && (!n.open(v) || slices.ContainsFunc(v.pool, func(m *member) bool { return len(m.conns) > 0 && m.wish != rest && m.grade() != bad }))
 }
 
 // hold appends the gates of a VIP that are due, if it needs them: at switches that have
 // reported their entries. It is called with the balancer's mu held.
-func (v *vip) hold(b *balancer, now int64, d *flow.Decision) {
-	if !v.holds(b) {
+func (v *vip) hold(n *network, t *tracker, now int64, d *flow.Decision) {
+	if !v.holds(n) {
 		return
 	}
-	for sw, s := range b.net.switches {
+	for sw, s := range n.switches {
 		g := v.gates[sw]
 		if !s.connected || !s.rewrites || !s.told || s.read != s.now || g.in == s.now && now-g.sent < gateRenew && now >= g.sent {
 			continue
 		}
-		if len(b.net.view.PortsWith(sw, flow.RoleEdge)) == 0 {
+		if len(n.view.PortsWith(sw, flow.RoleEdge)) == 0 {
 			continue
 		}
 		if g.in == s.now && now-g.sent > gateTime*int64(time.Second) { // this process stood still
-			v.cutAt(&b.table, d, sw, now)
+			v.cutAt(t, d, sw, now)
 		}
 		if g.since == 0 || g.in != s.now {
 			g = gate{in: s.now, since: now}
@@ -105,7 +105,7 @@ func (v *vip) lapsedAt(sw flow.DPID, in session, flows []*api.FlowEntry, now int
 // cutAt ends the connections and pairs of a switch's clients with members of a VIP whose
 // gate was missing there, and returns how many: what they have begun meanwhile goes on with
 // the host. It is called with the balancer's mu held.
-func (v *vip) cutAt(t *connections, d *flow.Decision, sw flow.DPID, now int64) (cut int) {
+func (v *vip) cutAt(t *tracker, d *flow.Decision, sw flow.DPID, now int64) (cut int) {
 	for _, m := range v.pool {
 		for c := range m.conns {
 			if c.ingress.Switch == sw {

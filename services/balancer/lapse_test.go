@@ -148,7 +148,7 @@ func TestLapsed(t *testing.T) {
 				}
 				g.b.observed(e, g.now)
 			}
-			if n := len(g.b.table.by); n != wantConns {
+			if n := len(g.b.tracker.by); n != wantConns {
 				t.Errorf("%s, gate %v: %d connections", name, held, n)
 			}
 			gone := mods(g.posted(), 1, flow.DeleteStrict)

@@ -49,7 +49,7 @@ type totals struct{ vips, connections, pairs, bindings, up, down, unknown, drain
 func (b *balancer) totals() (f totals) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f.vips, f.connections, f.bindings = b.vips.Len(), len(b.table.by), len(b.bindings)
+	f.vips, f.connections, f.bindings = b.vips.Len(), len(b.tracker.by), len(b.tracker.bindings)
 	for _, v := range b.vips.List() {
 		f.pairs += v.pairs
 		for _, m := range v.pool {

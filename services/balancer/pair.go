@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -75,57 +74,56 @@ func (m *member) resplit(d *flow.Decision) {
 }
 
 // part ends a split pair once it has been split for its idle time: connections that
-// were in use have entries of their own by then. It is called with mu held.
-func (b *balancer) part(d *flow.Decision, c *conn, now int64) {
+// were in use have entries of their own by then.
+func (t *tracker) part(d *flow.Decision, c *conn, now int64) {
 	switch {
 	case c.until == 0:
 		c.until = now + int64(c.idle)*int64(time.Second)
 	case now >= c.until:
-		b.bindings.remember(c, b.cfg.Load().Connections, now)
-		b.table.cut(d, c)
+		t.retire(d, c, now)
 	}
 }
 
 // bypass handles what a client of a pair sends to the member's own address: the
 // connection gets entries before those of the pair, by which the client has another
 // port at the member; by those of one that is older than the pair it keeps its port.
-// A reset is of none that goes on. It is called with mu held.
-func (b *balancer) bypass(in *flow.PacketIn, d *flow.Decision, key connKey) flow.Verdict {
-	c, first := b.table.by[key], false
+// A reset is of none that goes on.
+func (t *tracker) bypass(in *flow.PacketIn, d *flow.Decision, key connKey) flow.Verdict {
+	c, first := t.by[key], false
 	if c == nil {
-		m := b.pairOf(backKey{key.to, key.client, key.proto, key.vlan}.pair(), in.Time)
+		m := t.pairOf(backKey{key.to, key.client, key.proto, key.vlan}.pair(), in.Time)
 		if m == nil { // the pair has gone, and so does its guard
 			k := key.pair()
 			removeEntry(d, in.Switch, flow.TableTranslate, flow.PriorityPair, between(k.client, k.to, k.proto, k.vlan), in.Cookie)
 			return flow.Next
 		}
-		if t, ok := packet.ParseTCP(in.Data); ok && t.Flags()&packet.TCPRst != 0 {
+		if s, ok := packet.ParseTCP(in.Data); ok && s.Flags()&packet.TCPRst != 0 {
 			return flow.Next
 		}
 		as := aliased
-		if !opens(in) && b.bindings[key].to != key.to {
+		if !opens(in) && t.bindings[key].to != key.to {
 			as = direct
 		}
-		if c = b.addTo(as, key, m, key.to, in.Time); c == nil {
+		if c = t.addTo(as, key, m, key.to, in.Time); c == nil {
 			return flow.Next
 		}
-		b.count.direct.Add(1)
+		t.count.direct.Add(1)
 		first = true
 	}
-	s, ok := b.net.reach(c.m)
+	s, ok := t.net.reach(c.m)
 	if !ok || c.kind != direct && c.kind != aliased {
 		return flow.Next
 	}
 	if first && c.kind == aliased && opens(in) {
 		c.addShield(d, in.Switch)
 	}
-	if b.install(c, s, in, d); c.kind == aliased {
+	if t.install(c, s, in, d); c.kind == aliased {
 		if frame, ok := packet.Apply(in.Data, c.alias()); ok {
 			in.Data, in.Key.TPSrc = frame, c.source().Port()
 		}
 	}
 	if first {
-		b.again(in, c.m)
+		t.again(in, c.m)
 	}
 	return flow.Next
 }
@@ -136,33 +134,29 @@ const revalidation = 30 * time.Millisecond
 
 // again sends the first packet of a direct connection to the member once more: the
 // answer to the first may have been rewritten as the pair's, by the switch's cache.
-// It is called with mu held.
-func (b *balancer) again(in *flow.PacketIn, m *member) {
-	t, ok := packet.ParseTCP(in.Data)
-	if !ok || t.Flags()&(packet.TCPSyn|packet.TCPAck) != packet.TCPSyn {
+func (t *tracker) again(in *flow.PacketIn, m *member) {
+	if s, ok := packet.ParseTCP(in.Data); !ok || s.Flags()&(packet.TCPSyn|packet.TCPAck) != packet.TCPSyn {
 		return
 	}
 	frame, vlan := slices.Clone(in.Data), in.Key.VLAN
-	b.after(revalidation, func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if s, ok := b.net.reach(m); ok {
+	t.after(revalidation, func() {
+		if s, ok := t.net.reach(m); ok {
 			d := &flow.Decision{}
-			b.net.deliver(d, frame, vlan, s.At)
-			b.out.post(d)
+			t.net.deliver(d, frame, vlan, s.At)
+			t.out.post(d)
 		}
 	})
 }
 
 // pairOf returns the member of a pair, or of one that is remembered; nil if there
-// is none. It is called with mu held.
-func (b *balancer) pairOf(k backKey, now int64) *member {
-	if p := b.table.backs[k]; p != nil && p.kind == paired {
+// is none.
+func (t *tracker) pairOf(k backKey, now int64) *member {
+	if p := t.backs[k]; p != nil && p.kind == paired {
 		return p.m
 	}
-	for _, v := range b.vips.List() {
+	for _, v := range t.index.Load().all() {
 		if m := v.memberAt(k.member); m != nil && v.paired && v.at.host.VLAN == k.vlan {
-			to, known := b.bindings.of(connKey{k.client, netip.AddrPortFrom(v.at.host.Addr, v.at.port), k.proto, k.vlan}, now)
+			to, known := t.bindings.of(connKey{k.client, netip.AddrPortFrom(v.at.host.Addr, v.at.port), k.proto, k.vlan}, now)
 			if known && to == k.member {
 				return m
 			}
@@ -170,9 +164,6 @@ func (b *balancer) pairOf(k backKey, now int64) *member {
 	}
 	return nil
 }
-
-// counters returns a switch's entries of the balancer, with their counters.
-type counters func(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error)
 
 // ListPairs answers the call.
 func (b *balancer) ListPairs(ctx context.Context, req *api.ListPairsRequest, read counters) (*api.ListPairsResponse, error) {
@@ -184,7 +175,9 @@ func (b *balancer) ListPairs(ctx context.Context, req *api.ListPairsRequest, rea
 		return nil, api.Errorf(codes.InvalidArgument, "limit %d: want at most %d", limit, listedMax)
 	}
 	resp := &api.ListPairsResponse{}
-	list, switches := b.pairs(req.GetVip())
+	b.mu.Lock()
+	list, switches := pairsOf(b.vips.List(), req.GetVip())
+	b.mu.Unlock()
 	resp.Total = uint32(len(list))
 	list = list[:min(limit, len(list))]
 	sums := map[flow.Cookie]*api.BalancedPair{}
@@ -197,27 +190,19 @@ func (b *balancer) ListPairs(ctx context.Context, req *api.ListPairsRequest, rea
 	if len(list) == 0 {
 		return resp, nil
 	}
-	var mu sync.Mutex // guards sums and resp
-	var work sync.WaitGroup
-	for _, sw := range switches {
-		work.Go(func() {
-			flows, err := read(ctx, sw)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				resp.Incomplete = append(resp.Incomplete, sw.String())
-				return
+	seen, silent := read.all(ctx, switches)
+	for _, flows := range seen {
+		for _, f := range flows {
+			n, err := strconv.ParseUint(f.Cookie, 16, 64)
+			if p := sums[flow.Cookie(n)]; p != nil && err == nil {
+				p.Packets += f.Packets
+				p.Bytes += f.Bytes
 			}
-			for _, f := range flows {
-				n, err := strconv.ParseUint(f.Cookie, 16, 64)
-				if p := sums[flow.Cookie(n)]; p != nil && err == nil {
-					p.Packets += f.Packets
-					p.Bytes += f.Bytes
-				}
-			}
-		})
+		}
 	}
-	work.Wait()
+	for _, sw := range silent {
+		resp.Incomplete = append(resp.Incomplete, sw.String())
+	}
 	slices.Sort(resp.Incomplete)
 	return resp, nil
 }
@@ -229,15 +214,13 @@ type shownPair struct {
 	cookies []flow.Cookie
 }
 
-// pairs returns the pairs of a VIP, or of all, by VIP and client, and the switches
-// of their entries. The connections of a client with a member, of a split pair or of a
+// pairsOf returns the pairs of a VIP, or of all of a list, by VIP and client, and the
+// switches of their entries. The connections of a client with a member, of a split pair or of a
 // VIP that balances each, count as its pair.
-func (b *balancer) pairs(vip string) (list []*shownPair, switches []flow.DPID) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func pairsOf(vips []*vip, name string) (list []*shownPair, switches []flow.DPID) {
 	at := map[flow.DPID]bool{}
-	for _, v := range b.vips.List() {
-		if vip != "" && v.name != vip {
+	for _, v := range vips {
+		if name != "" && v.name != name {
 			continue
 		}
 		for _, m := range v.pool {

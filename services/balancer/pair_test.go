@@ -40,7 +40,7 @@ func (g *rig) ack(client int, port uint16) []byte {
 
 // by returns what has a key, of a pair if port is 0.
 func (g *rig) by(client int, port uint16) *conn {
-	return g.b.table.by[connKey{client: netip.AddrPortFrom(v4(client), port), to: netip.AddrPortFrom(v4(100), 80), proto: flow.IPProtoTCP}]
+	return g.b.tracker.by[connKey{client: netip.AddrPortFrom(v4(client), port), to: netip.AddrPortFrom(v4(100), 80), proto: flow.IPProtoTCP}]
 }
 
 // guarded has a frame come in by an entry of the balancer.
@@ -118,7 +118,7 @@ func TestPairIdle(t *testing.T) {
 		g.end(g.by(1, 0), "idle_timeout")
 		g.now += int64(24 * time.Hour)
 		g.b.tidy(g.now)
-		if verdict, _, d := g.send(1, g.ack(1, 4001)); verdict != flow.Drop || len(d.Outs) != 1 || len(g.b.bindings) != 0 {
+		if verdict, _, d := g.send(1, g.ack(1, 4001)); verdict != flow.Drop || len(d.Outs) != 1 || len(g.b.tracker.bindings) != 0 {
 			t.Errorf("%s: a segment without binding: %v %v", again, verdict, d.Outs)
 		}
 		g.consistent()
@@ -259,8 +259,8 @@ func TestPairsAreAdopted(t *testing.T) {
 	for _, sw := range []flow.DPID{1, 2} {
 		g.observed(sw, entries[sw])
 	}
-	if d := g.posted(); !d.Empty() || g.show("web").Pairs != 2 || len(g.b.table.by) != 3 || len(g.b.table.backs) != 3 {
-		t.Errorf("%v %v, %d", g.show("web"), d.Ops, len(g.b.table.by))
+	if d := g.posted(); !d.Empty() || g.show("web").Pairs != 2 || len(g.b.tracker.by) != 3 || len(g.b.tracker.backs) != 3 {
+		t.Errorf("%v %v, %d", g.show("web"), d.Ops, len(g.b.tracker.by))
 	}
 	g.consistent()
 	g.now += 2 * young
@@ -402,15 +402,15 @@ func TestPairIPv6InAVLAN(t *testing.T) {
 		t.Errorf("a direct connection: %v %v", v, d.Ops)
 	}
 	entries := g.entries()
-	g.b.table = newConnections()
+	g.b.tracker.connections = newConnections()
 	for _, m := range g.b.vips.Get("web").pool {
 		m.conns, m.live, m.vip.pairs = map[*conn]struct{}{}, 0, 0
 	}
 	for _, sw := range []flow.DPID{1, 2} {
 		g.observed(sw, entries[sw])
 	}
-	if d := g.posted(); !d.Empty() || len(g.b.table.by) != 2 {
-		t.Errorf("read back: %d, %v", len(g.b.table.by), d.Ops)
+	if d := g.posted(); !d.Empty() || len(g.b.tracker.by) != 2 {
+		t.Errorf("read back: %d, %v", len(g.b.tracker.by), d.Ops)
 	}
 	g.consistent()
 }

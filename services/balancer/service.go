@@ -55,7 +55,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	count := newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
 	b := newBalancer(cfg, count, kept, env.Log)
 	b.damage = func() string { return weft.Damage(env) }
-	b.table.last = rand.Uint32() >> 1 // different from those of earlier runs
+	b.tracker.last = rand.Uint32() >> 1 // different from those of earlier runs
 	if err := b.vips.Load(ctx); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	m := &meters{metric: env.Metric, balancer: b, of: map[[2]string]bool{}}
 	m.update()
 
-	weft.ReportLimits(env, b.reached.List)
+	weft.ReportLimits(env, b.tracker.reached.List)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
 	weft.OnChange(env, reads, func(c nib.Change) {
 		member := b.networkChanged(c, now())

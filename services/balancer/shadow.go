@@ -53,7 +53,7 @@ func (b *balancer) close(v *vip, now int64) {
 		if v.takeover {
 			d := &flow.Decision{}
 			for c := range v.host.conns {
-				b.table.cut(d, c)
+				b.tracker.cut(d, c)
 			}
 			b.out.post(d)
 		}
@@ -84,23 +84,6 @@ func (b *balancer) shadowed(f *front, in *flow.PacketIn, d *flow.Decision, src, 
 	return b.balance(in, d, connKey{
 		client: netip.AddrPortFrom(src, k.TPSrc), to: netip.AddrPortFrom(dst, k.TPDst), proto: k.IPProto, vlan: k.VLAN,
 	})
-}
-
-// pass lets a packet go on to the host that a VIP shadows, with an entry that has
-// those that follow do so. It is called with mu held.
-func (b *balancer) pass(c *conn, in *flow.PacketIn, d *flow.Decision) flow.Verdict {
-	from := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
-	if !b.net.rewrites(in.Switch) || c.there && c.ingress.Switch == from.Switch && in.Time-c.sent < recently {
-		return flow.Next
-	}
-	if c.there && c.ingress.Switch != from.Switch {
-		c.removeThere(d)
-	}
-	b.table.place(c, from, 0)
-	c.sent, c.until = in.Time, 0
-	c.addThere(d)
-	c.mark(true, false)
-	return flow.Next
 }
 
 // traps appends a switch's entries of a shadow: what comes in by an edge port for

@@ -87,8 +87,8 @@ func TestShadow(t *testing.T) {
 	for sw, flows := range entries {
 		g.observed(sw, flows)
 	}
-	if d := g.posted(); !d.Empty() || len(g.b.table.by) != 2 {
-		t.Errorf("after a restart: %d, %v", len(g.b.table.by), d.Ops)
+	if d := g.posted(); !d.Empty() || len(g.b.tracker.by) != 2 {
+		t.Errorf("after a restart: %d, %v", len(g.b.tracker.by), d.Ops)
 	}
 	g.consistent()
 }
@@ -158,7 +158,7 @@ func TestShadowTakesOver(t *testing.T) {
 	}
 	idles := func(port uint16) {
 		t.Helper()
-		c := g.b.table.by[connKey{netip.AddrPortFrom(v4(1), port), netip.AddrPortFrom(v4(8), 80), flow.IPProtoTCP, 0}]
+		c := g.b.tracker.by[connKey{netip.AddrPortFrom(v4(1), port), netip.AddrPortFrom(v4(8), 80), flow.IPProtoTCP, 0}]
 		if c == nil || c.kind != through || c.idle != takeoverIdle {
 			t.Fatalf("port %d: %+v", port, c)
 		}

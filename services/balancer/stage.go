@@ -2,16 +2,11 @@ package balancer
 
 import (
 	"net/netip"
-	"time"
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 )
-
-// recently is how long after a connection's entries were sent its packets count
-// as already on the way, in nanoseconds.
-const recently = int64(time.Second)
 
 // packet is the stage: it redirects packets for a VIP to a member, as if the
 // client had sent them there, so that forwarding routes them.
@@ -96,20 +91,20 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 		b.net.refuse(in, d)
 		return flow.Drop
 	}
-	c := b.assign(v, key, in)
+	c := b.tracker.assign(v, key, in)
 	if c == nil {
-		b.turnAway(v, key, in, d)
+		b.tracker.turnAway(v, key, in, d)
 		return flow.Drop
 	}
 	if c.kind == through {
-		return b.pass(c, in, d)
+		return b.tracker.pass(c, in, d)
 	}
 	at, ok := b.net.reach(c.m)
 	if !ok {
 		b.count.unreachable.Add(1)
 		return flow.Drop
 	}
-	b.install(c, at, in, d)
+	b.tracker.install(c, at, in, d)
 	actions := toMember(nil, at.MAC, c.to, key.to.Port(), key.proto)
 	for _, a := range actions {
 		if frame, ok := packet.Apply(in.Data, a); ok {
@@ -124,51 +119,4 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 	}
 	in.Dst, in.DstMAC = at.At, at.MAC
 	return flow.Next
-}
-
-// stick keeps a client at a member for as long as its VIP says. It is called with
-// mu held.
-func (b *balancer) stick(v *vip, client netip.Addr, m *member, now int64) {
-	if v.sticky == 0 {
-		return
-	}
-	if _, known := v.stuck[client]; known || len(v.stuck) < b.cfg.Load().Connections {
-		v.stuck[client] = stay{m, now + int64(v.sticky)}
-	}
-}
-
-// install appends the entries of a connection unless that has just been done:
-// first the way back, so that it is there before the first answer. A switch that
-// cannot rewrite sends every packet to the controller instead. It is called with
-// mu held.
-func (b *balancer) install(c *conn, s station, in *flow.PacketIn, d *flow.Decision) {
-	from := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
-	rewrites := b.net.rewrites(in.Switch)
-	if !rewrites {
-		b.count.carried.Add(1)
-	}
-	moved := c.ingress.Switch != from.Switch
-	if in.Time-c.sent < recently && !moved && c.egress == s.At.Switch && c.mac == s.MAC && c.back && (c.there || !rewrites) {
-		return
-	}
-	if !rewrites && c.back && c.egress == s.At.Switch && in.Time-c.sent < int64(c.idle)*int64(time.Second) {
-		return
-	}
-	if moved && c.ingress.Switch != 0 && (c.there || c.kind == paired) {
-		c.removeThere(d)
-	}
-	if c.back && c.egress != s.At.Switch {
-		c.removeBack(d)
-	}
-	b.table.place(c, from, s.At.Switch)
-	c.mac, c.sent, c.until, c.idled = s.MAC, in.Time, 0, false
-	c.addBack(d)
-	if delete(b.seals, c.backKey()); c.kind != tracked && c.egress != c.ingress.Switch {
-		d.Fence() // before the switch of the client lets others of the pair follow
-	}
-	if rewrites {
-		c.addThere(d)
-	}
-	c.mark(rewrites, true)
-	b.stick(c.m.vip, c.key.client.Addr(), c.m, in.Time)
 }

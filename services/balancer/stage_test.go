@@ -195,8 +195,8 @@ func TestCVE_2015_6569_ConcurrentCalls(t *testing.T) {
 	if _, err := g.b.DeleteVip(context.Background(), &api.DeleteVipRequest{Name: "web"}); err != nil {
 		t.Fatal(err)
 	}
-	if b := g.b; len(b.table.by)+len(b.table.backs)+len(b.table.at)+len(b.prober.probes) != 0 || b.index.Load() != nil {
-		t.Errorf("after deleting all: %d, %d, %d, %d left", len(b.table.by), len(b.table.backs), len(b.table.at), len(b.prober.probes))
+	if b := g.b; len(b.tracker.by)+len(b.tracker.backs)+len(b.tracker.at)+len(b.prober.probes) != 0 || b.index.Load() != nil {
+		t.Errorf("after deleting all: %d, %d, %d, %d left", len(b.tracker.by), len(b.tracker.backs), len(b.tracker.at), len(b.prober.probes))
 	}
 }
 
@@ -209,7 +209,7 @@ func (g *rig) consistent() {
 		for _, m := range v.all() {
 			mine := 0
 			for c := range m.conns {
-				if c.m != m || g.b.table.by[c.key] != c || c.kind != through && g.b.table.backs[c.backKey()] != c {
+				if c.m != m || g.b.tracker.by[c.key] != c || c.kind != through && g.b.tracker.backs[c.backKey()] != c {
 					g.t.Errorf("connection %v of %v is not kept right", c.key, m.key())
 				}
 				if c.there || c.back {
@@ -227,8 +227,8 @@ func (g *rig) consistent() {
 			g.t.Errorf("vip %s counts %d and %d pairs, has %v", v.name, v.live, v.pairs, live)
 		}
 	}
-	if n != len(g.b.table.by) || backs != len(g.b.table.backs) {
-		g.t.Errorf("members have %d connections, the table %d and %d", n, len(g.b.table.by), len(g.b.table.backs))
+	if n != len(g.b.tracker.by) || backs != len(g.b.tracker.backs) {
+		g.t.Errorf("members have %d connections, the table %d and %d", n, len(g.b.tracker.by), len(g.b.tracker.backs))
 	}
 }
 
@@ -287,8 +287,8 @@ func BenchmarkConnections(b *testing.B) {
 		n++
 		if n%50_000 == 0 {
 			g.b.mu.Lock()
-			for _, c := range g.b.table.by {
-				g.b.table.end(c)
+			for _, c := range g.b.tracker.by {
+				g.b.tracker.end(c)
 			}
 			g.b.mu.Unlock()
 		}

@@ -40,6 +40,30 @@ func (t tally) answers(v4 bool) bool {
 	return t.bytes > bare*t.packets
 }
 
+// counters returns a switch's entries of the balancer, with their counters.
+type counters func(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error)
+
+// all reads several switches at once, and returns which have not answered, too.
+func (read counters) all(ctx context.Context, switches []flow.DPID) (seen map[flow.DPID][]*api.FlowEntry, silent []flow.DPID) {
+	var mu sync.Mutex // guards seen and silent
+	seen = map[flow.DPID][]*api.FlowEntry{}
+	var work sync.WaitGroup
+	for _, sw := range switches {
+		work.Go(func() {
+			flows, err := read(ctx, sw)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				silent = append(silent, sw)
+			} else {
+				seen[sw] = flows
+			}
+		})
+	}
+	work.Wait()
+	return seen, silent
+}
+
 // follow reads the traffic of members now and then, until ctx ends.
 func (b *balancer) follow(ctx context.Context, read counters) {
 	tick := time.NewTicker(watchTick)
@@ -49,18 +73,23 @@ func (b *balancer) follow(ctx context.Context, read counters) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			b.watch(ctx, read)
 		}
+		b.mu.Lock()
+		switches := b.tracker.watched()
+		b.mu.Unlock()
+		began := now()
+		seen, _ := read.all(ctx, switches)
+		b.mu.Lock()
+		b.tracker.tally(seen, began)
+		b.mu.Unlock()
 	}
 }
 
 // watched returns the switches that have entries of members that are checked seldom
 // while they serve.
-func (b *balancer) watched() []flow.DPID {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (t *tracker) watched() []flow.DPID {
 	at := map[flow.DPID]bool{}
-	for _, v := range b.vips.List() {
+	for _, v := range t.index.Load().all() {
 		for _, m := range v.pool {
 			for c := range m.conns {
 				if v.check.idle != 0 && (c.there || c.back) {
@@ -69,34 +98,13 @@ func (b *balancer) watched() []flow.DPID {
 			}
 		}
 	}
-	maps.DeleteFunc(at, func(sw flow.DPID, _ bool) bool { return sw == 0 || len(b.table.at[sw]) > watchMax })
+	maps.DeleteFunc(at, func(sw flow.DPID, _ bool) bool { return sw == 0 || len(t.at[sw]) > watchMax })
 	return slices.Collect(maps.Keys(at))
-}
-
-// watch reads the counters of the switches, and sees who serves.
-func (b *balancer) watch(ctx context.Context, read counters) {
-	var mu sync.Mutex // guards seen
-	seen := map[flow.DPID][]*api.FlowEntry{}
-	began := now()
-	var work sync.WaitGroup
-	for _, sw := range b.watched() {
-		work.Go(func() {
-			if flows, err := read(ctx, sw); err == nil {
-				mu.Lock()
-				defer mu.Unlock()
-				seen[sw] = flows
-			}
-		})
-	}
-	work.Wait()
-	b.tally(seen, began)
 }
 
 // tally takes what switches have counted: a member that has sent data serves, one
 // that was sent something and has not may not.
-func (b *balancer) tally(seen map[flow.DPID][]*api.FlowEntry, now int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (t *tracker) tally(seen map[flow.DPID][]*api.FlowEntry, now int64) {
 	sums := map[*member]*[2]tally{}
 	for sw, flows := range seen {
 		for _, f := range flows {
@@ -105,7 +113,7 @@ func (b *balancer) tally(seen map[flow.DPID][]*api.FlowEntry, now int64) {
 				continue
 			}
 			o, ok := readEntry(&entry)
-			c := b.table.by[o.key]
+			c := t.by[o.key]
 			if !ok || o.part == guard || c == nil || c.id != o.id || c.at(o.part) != sw {
 				continue
 			}
@@ -119,7 +127,7 @@ func (b *balancer) tally(seen map[flow.DPID][]*api.FlowEntry, now int64) {
 			sum.packets, sum.bytes = sum.packets+more.packets, sum.bytes+more.bytes
 		}
 	}
-	for _, v := range b.vips.List() {
+	for _, v := range t.index.Load().all() {
 		for _, m := range v.pool {
 			if v.check.idle == 0 || !m.followed(seen) {
 				continue

@@ -41,7 +41,7 @@ func (g *rig) tally(there, back, octets uint64) {
 			}
 		}
 	}
-	g.b.tally(seen, g.now)
+	g.b.tracker.tally(seen, g.now)
 }
 
 // A member that nobody uses is checked seldom; it goes down after as many checks.
@@ -111,17 +111,17 @@ func TestTrafficNotRead(t *testing.T) {
 		g.answer(5, d, true)
 	}
 	g.tally(0, 0, 0)
-	g.b.tally(map[flow.DPID][]*api.FlowEntry{1: nil}, g.now+int64(time.Second)) // the member's switch does not answer
+	g.b.tracker.tally(map[flow.DPID][]*api.FlowEntry{1: nil}, g.now+int64(time.Second)) // the member's switch does not answer
 	if d := g.tick(1100 * time.Millisecond); len(d.Outs) != 1 {
 		t.Errorf("%d packets", len(d.Outs))
 	}
-	if sws := g.b.watched(); len(sws) != 2 {
+	if sws := g.b.tracker.watched(); len(sws) != 2 {
 		t.Errorf("read: %v", sws)
 	}
 	for n := range watchMax {
-		g.b.table.at[1][&conn{id: uint32(n)}] = struct{}{}
+		g.b.tracker.at[1][&conn{id: uint32(n)}] = struct{}{}
 	}
-	if sws := g.b.watched(); len(sws) != 1 {
+	if sws := g.b.tracker.watched(); len(sws) != 1 {
 		t.Errorf("of so many connections: %v", sws)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
@@ -47,7 +48,9 @@ type Kind[M Message, T comparable] struct {
 	// Set, Delete and List are the methods of the API, with messages of these forms: Set has
 	// a field with the object and returns it, Delete has the fields that name an object and
 	// returns deleted, and List, which may have fields of those wanted, returns a list of
-	// objects. The service itself answers those that are nil.
+	// objects. Set and Delete may have dry_run, with which they change nothing, and an object
+	// effect, which Set returns: added, replaced or unchanged. The service itself answers
+	// those that are nil.
 	Set, Delete, List weft.Method
 
 	// Name returns the name of the object of a message, or what is wrong with it. In a message
@@ -66,6 +69,8 @@ type Kind[M Message, T comparable] struct {
 	// Admit checks an object beside the others and the network, and gives it what is
 	// chosen for it; old is nil if it is new. The guard is locked. Nil: all are admitted.
 	Admit func(now, old T) error
+	// Release checks that Delete may delete an object, with the guard locked. Nil: it may.
+	Release func(old T) error
 	// Changed follows a change, with the guard locked: old or now is nil if the object is
 	// new or gone.
 	Changed func(old, now T)
@@ -195,7 +200,7 @@ func (p *Policy[M, T]) serve(ctx context.Context) error {
 		return err
 	}
 	k, env := &p.kind, p.env
-	name := strings.ReplaceAll(k.Many, " ", "_")
+	name := strings.ReplaceAll(strings.ToLower(k.Many), " ", "_")
 	env.Metric.Gauge(name, strings.ToUpper(k.Many[:1])+k.Many[1:]+".", func() float64 { return float64(k.Count()) })
 	switch {
 	case k.Compile != nil:
@@ -344,6 +349,10 @@ func (p *Policy[M, T]) list() []T {
 
 // Set stores the object of a message, and returns it as it was before and is then.
 func (p *Policy[M, T]) Set(ctx context.Context, m M) (old, now T, err error) {
+	return p.set(ctx, m, p.Change)
+}
+
+func (p *Policy[M, T]) set(ctx context.Context, m M, change changer[T]) (old, now T, err error) {
 	var none M
 	if m == none {
 		return old, old, api.Errorf(codes.InvalidArgument, "%s: missing", p.kind.What)
@@ -356,7 +365,7 @@ func (p *Policy[M, T]) Set(ctx context.Context, m M) (old, now T, err error) {
 	if err != nil {
 		return old, old, api.Errorf(codes.InvalidArgument, "%s %s: %w", p.kind.What, name, err)
 	}
-	return p.Change(ctx, name, func(old T) (T, error) {
+	return change(ctx, name, func(old T) (T, error) {
 		if p.kind.Admit == nil {
 			return o, nil
 		}
@@ -366,11 +375,68 @@ func (p *Policy[M, T]) Set(ctx context.Context, m M) (old, now T, err error) {
 
 // Delete deletes the object that a message names, and returns it; nil if there was none.
 func (p *Policy[M, T]) Delete(ctx context.Context, m M) (old T, err error) {
+	return p.delete(ctx, m, p.Change)
+}
+
+func (p *Policy[M, T]) delete(ctx context.Context, m M, change changer[T]) (old T, err error) {
 	name, err := p.kind.Name(m)
 	if err != nil {
 		return old, api.Errorf(codes.InvalidArgument, "%s: %w", p.kind.What, err)
 	}
-	return p.Remove(ctx, name)
+	old, _, err = change(ctx, name, func(old T) (none T, err error) {
+		if p.kind.Release != nil && old != none {
+			err = p.kind.Release(old)
+		}
+		return none, err
+	})
+	return old, err
+}
+
+// changer is Store.Change, or does as that for a request.
+type changer[T comparable] func(ctx context.Context, name string, admit func(old T) (T, error)) (old, now T, err error)
+
+// changes returns how a request changes objects: until that is in force, or, for a dry run,
+// not at all.
+func (p *Policy[M, T]) changes(req any) changer[T] {
+	if r, ok := req.(interface{ GetDryRun() bool }); ok && r.GetDryRun() {
+		return p.Try
+	}
+	return func(ctx context.Context, name string, admit func(old T) (T, error)) (old, now T, err error) {
+		if old, now, err = p.Change(ctx, name, admit); err == nil && old != now {
+			p.Settle(ctx)
+		}
+		return old, now, err
+	}
+}
+
+// Apply changes an object for a request of another method as Set does: admit returns what
+// is to replace the object, which is nil if there is none. It returns the answer of Set.
+func (p *Policy[M, T]) Apply(ctx context.Context, req any, name string, admit func(old T) (T, error)) (m M, err error) {
+	old, now, err := p.changes(req)(ctx, name, admit)
+	if err != nil {
+		return m, err
+	}
+	return p.answerTo(old, now), nil
+}
+
+// answerTo returns the message of an object with its state and what has become of it.
+func (p *Policy[M, T]) answerTo(old, now T) M {
+	m := p.status(now)
+	effect := m.ProtoReflect().Descriptor().Fields().ByName("effect")
+	if effect == nil {
+		return m
+	}
+	var none T
+	word := "replaced"
+	switch old {
+	case none:
+		word = "added"
+	case now:
+		word = "unchanged"
+	}
+	m = proto.CloneOf(m)
+	m.ProtoReflect().Set(effect, protoreflect.ValueOfString(word))
+	return m
 }
 
 // Settle waits until the changes so far are in force.
@@ -379,12 +445,6 @@ func (p *Policy[M, T]) Settle(ctx context.Context) {
 		p.kind.Settle(ctx)
 	} else {
 		p.flows.SettleWithin(ctx, p.kind.Deadline(), p.kind.Many)
-	}
-}
-
-func (p *Policy[M, T]) settle(ctx context.Context, changed bool) {
-	if changed {
-		p.Settle(ctx)
 	}
 }
 

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -122,6 +123,80 @@ func TestHold(t *testing.T) {
 		wefttest.Publish(h, api.FlowsObservedEvent, &api.FlowsObserved{Dpid: sw, Owner: flow.OwnerQoS.String()})
 		if n := <-given; n != 3 {
 			t.Errorf("then it is given %d flows, want 3", n)
+		}
+	})
+}
+
+// TestDryRun: a dry run says what the call would do, is refused as the call would be, and
+// changes nothing; an object that may not go stays.
+func TestDryRun(t *testing.T) {
+	kind := policy.Kind[*api.Vip, *api.Vip]{
+		What: "vip", Many: "VIPs", Owner: flow.OwnerBalancer,
+		Set: api.SetVip, Delete: api.DeleteVip, List: api.ListVips,
+		Check: func(m *api.Vip) (*api.Vip, error) { return m, nil },
+		Admit: func(now, old *api.Vip) error {
+			if now.Port == 0 {
+				return api.Errorf(codes.FailedPrecondition, "has no port")
+			}
+			return nil
+		},
+		Release: func(old *api.Vip) error {
+			if old.Port == 80 {
+				return api.Errorf(codes.FailedPrecondition, "stays")
+			}
+			return nil
+		},
+		Compile: func(*api.Switch, *api.Vip) (r policy.Rules) { return r },
+	}
+	wefttest.Run(t, policy.Spec("balancer", "VIPs", kind), func(t *testing.T, h *wefttest.Harness) {
+		wefttest.Fake(h, api.SetStanding, func(context.Context, *api.SetStandingRequest) (*api.SetStandingResponse, error) {
+			return &api.SetStandingResponse{}, nil
+		})
+		h.Start()
+		ports := func() (list []uint32) {
+			t.Helper()
+			resp, err := wefttest.Call(h, api.ListVips, &api.ListVipsRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range resp.Vips {
+				if list = append(list, v.Port); v.Effect != "" {
+					t.Errorf("a list says %s", v.Effect)
+				}
+			}
+			return list
+		}
+		for _, c := range []struct {
+			port   uint32
+			effect string
+			want   []uint32
+		}{{81, "added", nil}, {81, "unchanged", []uint32{81}}, {80, "replaced", []uint32{81}}, {0, "", []uint32{80}}} {
+			if got := ports(); !slices.Equal(got, c.want) {
+				t.Errorf("before port %d is set: %v, want %v", c.port, got, c.want)
+			}
+			req := &api.SetVipRequest{Vip: &api.Vip{Name: "a", Port: c.port}, DryRun: true}
+			would, refused := wefttest.Call(h, api.SetVip, req)
+			if got := ports(); !slices.Equal(got, c.want) {
+				t.Errorf("a dry run of port %d has made of %v: %v", c.port, c.want, got)
+			}
+			is, err := wefttest.Call(h, api.SetVip, &api.SetVipRequest{Vip: req.Vip})
+			if would.GetEffect() != c.effect || is.GetEffect() != c.effect || api.KindOf(refused) != api.KindOf(err) {
+				t.Errorf("port %d: %s, %v in a dry run, then %s, %v; want %s", c.port, would.GetEffect(), refused, is.GetEffect(), err, c.effect)
+			}
+		}
+		for _, dry := range []bool{true, false} {
+			if _, err := wefttest.Call(h, api.DeleteVip, &api.DeleteVipRequest{Name: "a", DryRun: dry}); api.KindOf(err) != codes.FailedPrecondition {
+				t.Errorf("deleting what stays: %v", err)
+			}
+		}
+		if _, err := wefttest.Call(h, api.SetVip, &api.SetVipRequest{Vip: &api.Vip{Name: "a", Port: 81}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, dry := range []bool{true, false} {
+			resp, err := wefttest.Call(h, api.DeleteVip, &api.DeleteVipRequest{Name: "a", DryRun: dry})
+			if err != nil || !resp.Deleted || len(ports()) != map[bool]int{true: 1}[dry] {
+				t.Errorf("deleting, dry run %v: %v, %v, then there are %v", dry, resp, err, ports())
+			}
 		}
 	})
 }

@@ -23,12 +23,11 @@ func (p *Policy[M, T]) answer() error {
 			return fmt.Errorf("%s: want a field with the %s, which it returns", k.Set.MethodName(), k.What)
 		}
 		weft.HandleAny(p.env, k.Set, func(ctx context.Context, req any) (any, error) {
-			old, now, err := p.Set(ctx, reflect(req).Get(set).Message().Interface().(M))
+			old, now, err := p.set(ctx, reflect(req).Get(set).Message().Interface().(M), p.changes(req))
 			if err != nil {
 				return nil, err
 			}
-			p.settle(ctx, old != now)
-			return p.status(now), nil
+			return p.answerTo(old, now), nil
 		})
 	}
 	if k.Delete != nil {
@@ -38,11 +37,10 @@ func (p *Policy[M, T]) answer() error {
 			return fmt.Errorf("%s: want fields that name the %s, and deleted in the answer", k.Delete.MethodName(), k.What)
 		}
 		weft.HandleAny(p.env, k.Delete, func(ctx context.Context, req any) (any, error) {
-			old, err := p.Delete(ctx, p.like(req).Interface().(M))
+			old, err := p.delete(ctx, p.like(req).Interface().(M), p.changes(req))
 			if err != nil {
 				return nil, err
 			}
-			p.settle(ctx, old != none)
 			_, resp := k.Delete.NewMessages()
 			reflect(resp).Set(deleted, protoreflect.ValueOfBool(old != none))
 			return resp, nil
@@ -108,15 +106,19 @@ func (p *Policy[M, T]) isObject(list bool) func(protoreflect.FieldDescriptor) bo
 func (p *Policy[M, T]) isStrange(f protoreflect.FieldDescriptor) bool {
 	var object M
 	o := object.ProtoReflect().Descriptor().Fields().ByName(f.Name())
-	return o == nil || o.Kind() != f.Kind()
+	return f.Name() != dryRun && (o == nil || o.Kind() != f.Kind())
 }
+
+const dryRun = "dry_run" // the field of a request that is to change nothing
 
 // like returns an object's message with the fields of a request.
 func (p *Policy[M, T]) like(req any) protoreflect.Message {
 	var object M
 	m := object.ProtoReflect().New()
 	reflect(req).Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		m.Set(m.Descriptor().Fields().ByName(f.Name()), v)
+		if f.Name() != dryRun {
+			m.Set(m.Descriptor().Fields().ByName(f.Name()), v)
+		}
 		return true
 	})
 	return m

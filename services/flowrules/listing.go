@@ -3,7 +3,6 @@ package flowrules
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -26,29 +25,6 @@ func (r *Rules) ListFlows(_ context.Context, req *api.ListFlowsRequest) (*api.Li
 		w.mu.Unlock()
 	}
 	return resp, nil
-}
-
-// list returns the API's view of all rules of a switch.
-func (l *ledger) list(now time.Time) []*api.WantedFlow {
-	rules := make([]*rule, 0, len(l.rules)+len(l.hidden))
-	for _, r := range l.rules {
-		rules = append(rules, r)
-	}
-	for _, r := range l.hidden {
-		rules = append(rules, r)
-	}
-	slices.SortFunc(rules, func(a, b *rule) int {
-		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(b.priority, a.priority), cmp.Compare(a.order, b.order))
-	})
-	flows := make([]*api.WantedFlow, 0, len(rules))
-	for _, r := range rules {
-		f := l.wantedFlow(r)
-		if f.Reason == "" && !r.expires.IsZero() {
-			f.Reason = fmt.Sprintf("ends in %v", max(0, r.expires.Sub(now)).Round(time.Second))
-		}
-		flows = append(flows, f)
-	}
-	return flows
 }
 
 // ListSync answers the call.

@@ -183,16 +183,6 @@ func (l *ledger) setAside(rd *reading) {
 	}
 }
 
-// confirm records that the switch has an entry, and queues a record in the store
-// if the store needs one.
-func (l *ledger) confirm(k entryID, r *rule, now time.Time) {
-	if !r.delivered && r.idle != 0 && r.owner() == flow.OwnerOperator {
-		l.deliver = append(l.deliver, r)
-	}
-	delete(l.todo, k)
-	r.recordConfirmed(now)
-}
-
 // verify repairs entries that others have changed. It does not judge entries
 // younger than the configured age: some switches report late.
 func (l *ledger) verify(rd *reading, began, now time.Time) {

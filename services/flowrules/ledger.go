@@ -50,7 +50,7 @@ type ledger struct {
 type tally struct{ kept, added, removed uint32 }
 
 func newLedger(sw flow.DPID, cfg *Config, count *counts) *ledger {
-	l := &ledger{presence: presence{sw: sw}, cfg: cfg, objects: newObjects()}
+	l := &ledger{presence: presence{sw: sw}, cfg: cfg, objects: newObjects(count)}
 	l.desired = newDesired(&l.presence, count)
 	return l
 }

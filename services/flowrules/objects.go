@@ -23,10 +23,11 @@ type objects struct {
 	have     map[objectKey]*body // of the services' numbers only; empty until read
 	removals map[objectKey]*objectRemoval
 	doubted  time.Time // when one was last suspected to be gone
+	count    *counts
 }
 
-func newObjects() objects {
-	return objects{wanted: map[objectKey]*resource{}, have: map[objectKey]*body{}, removals: map[objectKey]*objectRemoval{}}
+func newObjects(count *counts) objects {
+	return objects{count: count, wanted: map[objectKey]*resource{}, have: map[objectKey]*body{}, removals: map[objectKey]*objectRemoval{}}
 }
 
 // isEmpty reports whether no groups or meters are wanted or present.
@@ -63,10 +64,9 @@ func (o *objects) remove(k objectKey, now time.Time) *objectRemoval {
 	return m
 }
 
-// declareObjects makes groups and meters the whole set of a service for this
+// declare makes groups and meters the whole set of a service for this
 // session. With keep, the switch's other ones stay.
-func (l *ledger) declareObjects(owner flow.Owner, list []*resource, others bool, d *declared, now time.Time) {
-	o := &l.objects
+func (o *objects) declare(owner flow.Owner, list []*resource, others bool, d *declared, now time.Time) {
 	keep := make(map[objectKey]bool, len(list))
 	for _, w := range list {
 		keep[w.key] = true
@@ -123,30 +123,30 @@ func (o *objects) unwant(k objectKey) {
 
 // awaits returns an unconfirmed group or meter that a rule uses, false if there
 // is none.
-func (l *ledger) awaits(r *rule) (w *resource, waits bool) {
-	if len(l.objects.wanted) == 0 {
+func (o *objects) awaits(r *rule) (w *resource, waits bool) {
+	if len(o.wanted) == 0 {
 		return nil, false
 	}
 	uses(r.entry(), func(k objectKey) {
-		if o := l.objects.wanted[k]; o != nil && o.state != confirmed {
-			w, waits = o, true
+		if used := o.wanted[k]; used != nil && used.state != confirmed {
+			w, waits = used, true
 		}
 	})
 	return w, waits
 }
 
-// usesObjects reports whether a rule uses a group or meter of a service.
-func (l *ledger) usesObjects(r *rule) (yes bool) {
-	if len(l.objects.wanted) > 0 {
-		uses(r.entry(), func(k objectKey) { yes = yes || l.objects.wanted[k] != nil })
+// usedBy reports whether a rule uses a group or meter of a service.
+func (o *objects) usedBy(r *rule) (yes bool) {
+	if len(o.wanted) > 0 {
+		uses(r.entry(), func(k objectKey) { yes = yes || o.wanted[k] != nil })
 	}
 	return yes
 }
 
-// dueObjects returns the groups and meters to send at now, and when the next is
+// due returns the groups and meters to send at now, and when the next is
 // due.
-func (l *ledger) dueObjects(now time.Time) (due []*resource, later time.Time) {
-	for _, w := range l.objects.wanted {
+func (o *objects) due(now time.Time) (due []*resource, later time.Time) {
+	for _, w := range o.wanted {
 		switch {
 		case w.state == confirmed || w.state == sent || w.due.IsZero():
 		case w.due.After(now):
@@ -368,7 +368,7 @@ func (l *ledger) recordUnmade(s step, res *api.ApplyResult, err error, now time.
 // rereadObjects re-reads the groups and meters that a rule uses, because the switch
 // removed or rejected the rule.
 func (l *ledger) rereadObjects(r *rule, now time.Time) {
-	if !l.viewed || l.unknown || !l.usesObjects(r) || l.asked&doubt != 0 {
+	if !l.viewed || l.unknown || !l.objects.usedBy(r) || l.asked&doubt != 0 {
 		return
 	}
 	l.asked |= doubt
@@ -381,18 +381,18 @@ func (l *ledger) rereadObjects(r *rule, now time.Time) {
 	l.objects.doubted = now
 }
 
-// verifyObjects repairs groups and meters that others have changed. have is what
-// the switch has just reported.
-func (l *ledger) verifyObjects(have map[objectKey]*body, began, now time.Time) {
-	l.objects.have = have
-	for k, w := range l.objects.wanted {
+// verify repairs groups and meters that others have changed. have is what
+// the switch has just reported, claimed the services that have declared theirs.
+func (o *objects) verify(have map[objectKey]*body, claimed map[flow.Owner]bool, began, now time.Time) {
+	o.have = have
+	for k, w := range o.wanted {
 		h := have[k]
 		if w.state != confirmed || w.since.After(began) {
 			continue
 		}
 		switch {
 		case h == nil:
-			l.count.countRepair("missing")
+			o.count.countRepair("missing")
 		case sameBody(k.kind, &w.body, h):
 			if w.quirks < quirkMax {
 				w.quirks, w.told = 0, nil
@@ -405,20 +405,20 @@ func (l *ledger) verifyObjects(have map[objectKey]*body, began, now time.Time) {
 			w.told = h
 			if w.quirks++; w.quirks > quirkMax {
 				if w.reason == "" {
-					l.count.countRepair("given_up")
+					o.count.countRepair("given_up")
 				}
 				w.reason = reasonTold
 				continue
 			}
-			l.count.countRepair("changed")
+			o.count.countRepair("changed")
 		}
 		w.due = now
 		w.become(requested, "", now)
 	}
 	for k := range have {
-		if l.claimed[k.owner()] && l.objects.wanted[k] == nil && l.objects.removals[k] == nil {
-			l.count.countRepair("extra")
-			l.objects.remove(k, now)
+		if claimed[k.owner()] && o.wanted[k] == nil && o.removals[k] == nil {
+			o.count.countRepair("extra")
+			o.remove(k, now)
 		}
 	}
 }

@@ -69,7 +69,7 @@ func (l *ledger) read(rd *reading, wanted ownerSet, began, now time.Time) {
 	}
 	if l.viewed {
 		if rd.objects != nil {
-			l.verifyObjects(rd.objects, began, now)
+			l.objects.verify(rd.objects, l.claimed, began, now)
 		}
 		l.verify(rd, began, now)
 		l.observe(rd, wanted|l.lacking) // an owner declares again, and is told what has failed

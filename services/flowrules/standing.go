@@ -178,7 +178,7 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*reso
 	}
 	l.keeping[owner], l.spared[owner] = keep, 0
 	l.directed(owner, entries)
-	l.declareObjects(owner, objects, keep, &d, now)
+	l.objects.declare(owner, objects, keep, &d, now)
 	if !keep {
 		delete(l.unclaimed, owner)
 	}

@@ -64,7 +64,7 @@ func (l *ledger) next(now time.Time) step {
 	}
 	due, later := l.dueRules(now)
 	erasable, laterErase := l.dueRemovals(now)
-	objects, laterObject := l.dueObjects(now)
+	objects, laterObject := l.objects.due(now)
 	displaced, laterDisplace := l.dueObjectRemovals(now)
 	if len(due)+len(erasable)+len(objects)+len(displaced) > 0 && now.Before(l.nextSend) {
 		return step{kind: idle, until: earlier(wake, l.nextSend)}
@@ -96,10 +96,10 @@ func (l *ledger) dueRules(now time.Time) (due []*rule, later time.Time) {
 	without := l.tablesWithoutMiss()
 	for _, r := range l.todo {
 		end := l.waitsForMiss(r, &without, now)
-		switch _, waits := l.awaits(r); {
+		switch _, waits := l.objects.awaits(r); {
 		case !end.IsZero():
 			later = earlier(later, end)
-		case waits || l.asked&doubt != 0 && l.usesObjects(r):
+		case waits || l.asked&doubt != 0 && l.objects.usedBy(r):
 		case r.crowded && len(l.removals) > 0:
 		case r.due.After(now):
 			later = earlier(later, r.due)

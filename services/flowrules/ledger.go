@@ -40,8 +40,7 @@ type ledger struct {
 	number       uint16 // of the controllers that receive its packets (direct.go)
 	undirectable bool   // the switch refuses entries with such a number
 
-	nextSend time.Time            // pacing
-	batch    int                  // flow-mods that the switch may get at a time
+	pacing   pacing
 	failures []*api.WantedFlow    // refusals to publish
 	observed []*api.FlowsObserved // readings to publish
 }
@@ -50,7 +49,7 @@ type ledger struct {
 type tally struct{ kept, added, removed uint32 }
 
 func newLedger(sw flow.DPID, cfg *Config, count *counts) *ledger {
-	l := &ledger{presence: presence{sw: sw}, cfg: cfg, objects: newObjects(count)}
+	l := &ledger{presence: presence{sw: sw}, cfg: cfg, objects: newObjects(count), pacing: pacing{cfg: cfg}}
 	l.desired = newDesired(&l.presence, count)
 	return l
 }
@@ -70,7 +69,7 @@ func (l *ledger) connect(s *api.Switch, now time.Time) bool {
 	l.version, l.began, l.address = s.GetOpenflow(), s.GetSince(), s.GetAddress()
 	l.readDue, l.readLate, l.readError = now, 0, ""
 	l.asked = 0
-	l.nextSend, l.batch = time.Time{}, l.cfg.MaxBatch
+	l.pacing.reset()
 	l.tally = tally{}
 	l.claimed, l.unclaimed = map[flow.Owner]bool{}, map[flow.Owner]map[entryID]*seen{}
 	l.revisions = map[flow.Owner]uint64{}

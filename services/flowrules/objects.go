@@ -196,7 +196,7 @@ func (l *ledger) dueObjectRemovals(now time.Time) (due []objectKey, later time.T
 // changes an existing one in place, so that the entries that use it are not
 // interrupted.
 func (l *ledger) makeStep(due []*resource, now time.Time) step {
-	due = due[:min(len(due), l.batch)]
+	due = due[:min(len(due), l.pacing.most)]
 	s := step{kind: place, session: l.session, objects: due, decision: &flow.Decision{}}
 	for _, w := range due {
 		command := flow.Add
@@ -206,19 +206,19 @@ func (l *ledger) makeStep(due []*resource, now time.Time) step {
 		l.objectMod(s.decision, w.key, &w.body, command)
 		w.become(sent, "", now)
 	}
-	l.pace(len(due), now)
+	l.pacing.delay(len(due), now)
 	return s
 }
 
 // unmakeStep returns the step that removes the first groups and meters.
 func (l *ledger) unmakeStep(due []objectKey, now time.Time) step {
-	due = due[:min(len(due), l.batch)]
+	due = due[:min(len(due), l.pacing.most)]
 	s := step{kind: displace, session: l.session, decision: &flow.Decision{}}
 	for _, k := range due {
 		s.gone = append(s.gone, objectGone{k, l.objects.removals[k]})
 		l.objectMod(s.decision, k, &body{group: flow.Group{ID: k.id}, meter: flow.Meter{ID: k.id}}, flow.Delete)
 	}
-	l.pace(len(due), now)
+	l.pacing.delay(len(due), now)
 	return s
 }
 
@@ -234,7 +234,7 @@ func (l *ledger) recordMade(s step, res *api.ApplyResult, err error, now time.Ti
 		return
 	}
 	failures, said := l.stepFailures(len(s.objects), res, err)
-	l.adaptBatch(len(s.objects), failures)
+	l.pacing.adapt(len(s.objects), failures)
 	made := map[objectKey]bool{}
 	for i, w := range s.objects {
 		f, bad := failures[i]
@@ -322,7 +322,7 @@ func (l *ledger) recordUnmade(s step, res *api.ApplyResult, err error, now time.
 		return ""
 	}
 	failures, said := l.stepFailures(len(s.gone), res, err)
-	l.adaptBatch(len(s.gone), failures)
+	l.pacing.adapt(len(s.gone), failures)
 	gone := false
 	for i, m := range s.gone {
 		f, bad := failures[i]

@@ -66,8 +66,8 @@ func (l *ledger) next(now time.Time) step {
 	erasable, laterErase := l.dueRemovals(now)
 	objects, laterObject := l.objects.due(now)
 	displaced, laterDisplace := l.dueObjectRemovals(now)
-	if len(due)+len(erasable)+len(objects)+len(displaced) > 0 && now.Before(l.nextSend) {
-		return step{kind: idle, until: earlier(wake, l.nextSend)}
+	if len(due)+len(erasable)+len(objects)+len(displaced) > 0 && now.Before(l.pacing.next) {
+		return step{kind: idle, until: earlier(wake, l.pacing.next)}
 	}
 	switch {
 	case len(objects) > 0:
@@ -137,30 +137,9 @@ func (l *ledger) dueRemovals(now time.Time) (due []*removal, later time.Time) {
 	return due, later
 }
 
-// adaptBatch adapts the size of batches to what the switch can do in time: it halves
-// the size after a batch that was late as a whole, and adds one after a batch
-// that was not.
-func (l *ledger) adaptBatch(n int, failures map[int]failure) {
-	late := 0
-	for _, f := range failures {
-		if f.kind == failedLate {
-			late++
-		}
-	}
-	if late == n {
-		l.batch = max(1, min(n, l.batch)/2)
-	} else {
-		l.batch = min(l.batch+1, l.cfg.MaxBatch)
-	}
-}
-
-func (l *ledger) pace(n int, now time.Time) {
-	l.nextSend = now.Add(time.Duration(n) * time.Second / time.Duration(l.cfg.Rate))
-}
-
 // writeStep returns the step that adds the first rules.
 func (l *ledger) writeStep(due []*rule, now time.Time) step {
-	due = due[:min(len(due), l.batch)]
+	due = due[:min(len(due), l.pacing.most)]
 	s := step{kind: write, session: l.session, rules: due, decision: &flow.Decision{}}
 	for _, r := range due {
 		m := s.decision.AddFlow(l.sw)
@@ -168,7 +147,7 @@ func (l *ledger) writeStep(due []*rule, now time.Time) step {
 		r.lost = false
 		r.become(sent, "", now)
 	}
-	l.pace(len(due), now)
+	l.pacing.delay(len(due), now)
 	return s
 }
 
@@ -177,7 +156,7 @@ func (l *ledger) writeStep(due []*rule, now time.Time) step {
 // so that no owner ever deletes another's (CVE-2019-11189). OpenFlow 1.0 cannot
 // ask for the owner.
 func (l *ledger) eraseStep(due []*removal, now time.Time) step {
-	due = due[:min(len(due), l.batch)]
+	due = due[:min(len(due), l.pacing.most)]
 	s := step{kind: erase, session: l.session, removals: due, decision: &flow.Decision{}}
 	for _, r := range due {
 		m := s.decision.AddFlow(l.sw)
@@ -186,7 +165,7 @@ func (l *ledger) eraseStep(due []*removal, now time.Time) step {
 			m.CookieMask = flow.OwnerMask
 		}
 	}
-	l.pace(len(due), now)
+	l.pacing.delay(len(due), now)
 	return s
 }
 
@@ -196,7 +175,7 @@ func (l *ledger) recordWrite(s step, res *api.ApplyResult, err error, now time.T
 		return // all are compared again after connecting
 	}
 	failures, _ := l.stepFailures(len(s.rules), res, err)
-	l.adaptBatch(len(s.rules), failures)
+	l.pacing.adapt(len(s.rules), failures)
 	for i, r := range s.rules {
 		k := r.id
 		if l.rules[k] != r || r.state != sent {
@@ -254,7 +233,7 @@ func (l *ledger) recordErased(s step, res *api.ApplyResult, err error, now time.
 		return ""
 	}
 	failures, _ := l.stepFailures(len(s.removals), res, err)
-	l.adaptBatch(len(s.removals), failures)
+	l.pacing.adapt(len(s.removals), failures)
 	gone := 0
 	for i, m := range s.removals {
 		k := idOf(&m.entry)

@@ -27,15 +27,13 @@ type ledger struct {
 	unclaimed map[flow.Owner]map[entryID]*seen // entries of those that have not
 	revisions map[flow.Owner]uint64            // of the sets that they have declared
 	keeping   map[flow.Owner]bool              // services that keep entries outside their set
-	foreign   int
-	spared    map[flow.Owner]int // entries that stay because the store is not whole
-	doubtful  bool               // entries missing from the store may still be wanted
-	doubts    []string           // why the store cannot be whole, to be reported
-	history   history            // of the store
-	objects   objects
-	tally     tally
-	lacking   ownerSet // owners of entries that the last reading lacked once too often
-	soon      bool     // the last reading lacked entries: the next is soon
+	storeDoubts
+	foreign int
+	spared  map[flow.Owner]int // entries that stay because the store is not whole
+	objects objects
+	tally   tally
+	lacking ownerSet // owners of entries that the last reading lacked once too often
+	soon    bool     // the last reading lacked entries: the next is soon
 
 	number       uint16 // of the controllers that receive its packets (direct.go)
 	undirectable bool   // the switch refuses entries with such a number

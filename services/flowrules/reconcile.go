@@ -149,8 +149,8 @@ func (l *ledger) compare(rd *reading, now time.Time) {
 			t.added++
 		}
 	}
-	if n, older := l.countUnknown(flow.OwnerOperator, rd.entries, now); n > 0 {
-		l.keepUnknown(flow.OwnerOperator, n, older)
+	if n, older := l.countUnknown(flow.OwnerOperator, rd.entries, l.rules, now); n > 0 {
+		l.keepUnknown(l.sw, flow.OwnerOperator, n, older)
 	}
 	for k, h := range rd.entries {
 		if h.entry.Cookie.Owner() != flow.OwnerOperator || l.rules[k] != nil {

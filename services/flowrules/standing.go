@@ -171,8 +171,8 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*reso
 	first, kept := !l.claimed[owner], l.keeping[owner]
 	l.claimed[owner] = true
 	if owner.Policy() {
-		if n, older := l.countUnknown(owner, excludeKeys(have, entries), now); n > 0 && !keep {
-			l.keepUnknown(owner, n, older)
+		if n, older := l.countUnknown(owner, excludeKeys(have, entries), l.rules, now); n > 0 && !keep {
+			l.keepUnknown(l.sw, owner, n, older)
 		}
 		keep = keep || l.doubtful
 	}

@@ -67,15 +67,22 @@ func (h history) between(at time.Time) bool {
 	return !h.alive.IsZero() && at.After(h.alive.Add(recordedSlack)) && at.Before(h.opened.Add(-recordedSlack))
 }
 
-// countUnknown counts an owner's unwanted entries on a switch that the store cannot
-// know of, and says whether any of them is older than the store.
-func (l *ledger) countUnknown(owner flow.Owner, have map[entryID]*seen, now time.Time) (n int, older bool) {
+// storeDoubts is why the store may lack entries that are wanted on a switch.
+type storeDoubts struct {
+	doubtful bool     // entries missing from the store may still be wanted
+	doubts   []string // why the store cannot be whole, to be reported
+	history  history  // of the store
+}
+
+// countUnknown counts an owner's entries on a switch that are not wanted and that the
+// store cannot know of, and says whether any of them is older than the store.
+func (d *storeDoubts) countUnknown(owner flow.Owner, have map[entryID]*seen, wanted map[entryID]*rule, now time.Time) (n int, older bool) {
 	for k, h := range have {
-		if h.entry.Cookie.Owner() != owner || l.rules[k] != nil {
+		if h.entry.Cookie.Owner() != owner || wanted[k] != nil {
 			continue
 		}
 		at := now.Add(-h.age)
-		if before := l.history.before(at); before || owner == flow.OwnerOperator && l.history.between(at) {
+		if before := d.history.before(at); before || owner == flow.OwnerOperator && d.history.between(at) {
 			n, older = n+1, older || before
 		}
 	}
@@ -84,13 +91,13 @@ func (l *ledger) countUnknown(owner flow.Owner, have map[entryID]*seen, now time
 
 // keepUnknown keeps all unwanted entries on the switch, because the switch has n
 // entries that the store cannot know of, some of them older than the store or none.
-func (l *ledger) keepUnknown(owner flow.Owner, n int, older bool) {
-	l.doubtful = true
+func (d *storeDoubts) keepUnknown(sw flow.DPID, owner flow.Owner, n int, older bool) {
+	d.doubtful = true
 	what := "a later state of this store wrote, of which it is an older copy"
 	if older {
 		what = "were there before this store began: it is new, and they are of an earlier controller, or its directory was emptied"
 	}
-	l.doubts = append(l.doubts, fmt.Sprintf("switch %v has %d entries of %v that %s; they stay until weft store repair --from BACKUP, or weft store repair --accept-loss, which deletes them, if the store is to begin anew", l.sw, n, owner, what))
+	d.doubts = append(d.doubts, fmt.Sprintf("switch %v has %d entries of %v that %s; they stay until weft store repair --from BACKUP, or weft store repair --accept-loss, which deletes them, if the store is to begin anew", sw, n, owner, what))
 }
 
 // tellDoubts marks the store as one that may lack entries if a switch has shown that it may:

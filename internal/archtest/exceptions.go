@@ -17,7 +17,7 @@ var crowded = map[string]int{
 	"services/discovery.topology":    99,
 	"services/firewall.store":        49,
 	"services/flowrules.Rules":       62,
-	"services/flowrules.ledger":      44,
+	"services/flowrules.ledger":      43,
 	"services/forwarding.engine":     94,
 	"services/ryu.server":            65,
 	"services/scp.proxy":             73,

@@ -23,13 +23,9 @@ type ledger struct {
 	asked     ownerSet // to publish with the next reading
 
 	desired
-	claimed   map[flow.Owner]bool              // services that have declared their set in this session
-	unclaimed map[flow.Owner]map[entryID]*seen // entries of those that have not
-	revisions map[flow.Owner]uint64            // of the sets that they have declared
-	keeping   map[flow.Owner]bool              // services that keep entries outside their set
+	serviceSets
 	storeDoubts
 	foreign int
-	spared  map[flow.Owner]int // entries that stay because the store is not whole
 	objects objects
 	tally   tally
 	lacking ownerSet // owners of entries that the last reading lacked once too often
@@ -69,9 +65,7 @@ func (l *ledger) connect(s *api.Switch, now time.Time) bool {
 	l.asked = 0
 	l.pacing.reset()
 	l.tally = tally{}
-	l.claimed, l.unclaimed = map[flow.Owner]bool{}, map[flow.Owner]map[entryID]*seen{}
-	l.revisions = map[flow.Owner]uint64{}
-	l.keeping, l.spared = map[flow.Owner]bool{}, map[flow.Owner]int{}
+	l.serviceSets = newServiceSets()
 	for _, r := range l.rules {
 		r.late, r.crowded, r.lost = 0, false, false
 		r.become(requested, "", now)

@@ -1,7 +1,6 @@
 package flowrules
 
 import (
-	"strconv"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -10,53 +9,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/backoff"
 )
-
-// reading is the entries read from a switch.
-type reading struct {
-	ours    map[flow.Owner][]*api.FlowEntry
-	entries map[entryID]*seen   // standing ones and the operator's
-	objects map[objectKey]*body // nil if they were not read
-	foreign int
-}
-
-// newReading sorts a switch's entries by owner. An entry that cannot be
-// understood is not ours.
-func newReading(flows []*api.FlowEntry) *reading {
-	rd := &reading{ours: map[flow.Owner][]*api.FlowEntry{}, entries: map[entryID]*seen{}}
-	for _, f := range flows {
-		owner := ownerOf(f)
-		if owner == flow.OwnerForeign {
-			rd.foreign++
-			continue
-		}
-		if owner == flow.OwnerOperator || !followsTraffic(owner, f) {
-			_, e, err := f.Entry()
-			if err != nil {
-				rd.foreign++
-				continue
-			}
-			e.Match.Normalize()
-			rd.entries[idOf(&e)] = &seen{e, time.Duration(f.GetDuration() * float64(time.Second))}
-		}
-		rd.ours[owner] = append(rd.ours[owner], f)
-	}
-	return rd
-}
-
-// followsTraffic reports whether an entry comes and goes with the traffic, as routes
-// and a service's other entries with a timeout do. Its owner writes it itself.
-func followsTraffic(o flow.Owner, f *api.FlowEntry) bool {
-	return o == flow.OwnerRoutes || f.GetIdleTimeout() != 0 || f.GetHardTimeout() != 0
-}
-
-// ownerOf returns an entry's owner without reading the rest of the entry.
-func ownerOf(f *api.FlowEntry) flow.Owner {
-	c, err := strconv.ParseUint(f.GetCookie(), 16, 64)
-	if err != nil {
-		return flow.OwnerForeign
-	}
-	return flow.Cookie(c).Owner()
-}
 
 // read records a reading that was requested at began. The first reading of a
 // session is the comparison after connecting; later ones verify, and publish what
@@ -165,22 +117,6 @@ func (l *ledger) compare(rd *reading, now time.Time) {
 	}
 	l.tally = t
 	l.count.countReconciled(t.kept, t.added, t.removed)
-}
-
-// setAside keeps the entries, as last read, of the services that have not
-// declared their sets. They are left alone until then.
-func (l *ledger) setAside(rd *reading) {
-	clear(l.unclaimed)
-	for k, h := range rd.entries {
-		o := h.entry.Cookie.Owner()
-		if o == flow.OwnerOperator || l.claimed[o] && !l.keeping[o] {
-			continue
-		}
-		if l.unclaimed[o] == nil {
-			l.unclaimed[o] = map[entryID]*seen{}
-		}
-		l.unclaimed[o][k] = h
-	}
 }
 
 // verify repairs entries that others have changed. It does not judge entries

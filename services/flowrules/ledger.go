@@ -14,36 +14,26 @@ import (
 // it was declared, because ports may change after it.
 type ledger struct {
 	presence
-	cfg *Config
-
-	unread    int // reads in a row that it has not answered, or has refused
-	readDue   time.Time
-	readLate  int // failed reads in a row
-	readError string
-	asked     ownerSet // to publish with the next reading
-
+	readings
 	desired
 	serviceSets
 	storeDoubts
-	foreign int
+	redirection
+	publications
+
+	cfg     *Config
 	objects objects
+	pacing  pacing
 	tally   tally
+	foreign int
 	lacking ownerSet // owners of entries that the last reading lacked once too often
-	soon    bool     // the last reading lacked entries: the next is soon
-
-	number       uint16 // of the controllers that receive its packets (direct.go)
-	undirectable bool   // the switch refuses entries with such a number
-
-	pacing   pacing
-	failures []*api.WantedFlow    // refusals to publish
-	observed []*api.FlowsObserved // readings to publish
 }
 
 // tally counts what the comparison at connect did.
 type tally struct{ kept, added, removed uint32 }
 
 func newLedger(sw flow.DPID, cfg *Config, count *counts) *ledger {
-	l := &ledger{presence: presence{sw: sw}, cfg: cfg, objects: newObjects(count), pacing: pacing{cfg: cfg}}
+	l := &ledger{presence: presence{sw: sw}, cfg: cfg, readings: readings{cfg: cfg}, objects: newObjects(count), pacing: pacing{cfg: cfg}}
 	l.desired = newDesired(&l.presence, count)
 	return l
 }
@@ -58,11 +48,9 @@ func (l *ledger) connect(s *api.Switch, now time.Time) bool {
 		l.disconnect(now)
 	}
 	l.session++
-	l.connected, l.viewed = true, false
-	l.unknown, l.unread = false, 0
+	l.connected, l.viewed, l.unknown = true, false, false
 	l.version, l.began, l.address = s.GetOpenflow(), s.GetSince(), s.GetAddress()
-	l.readDue, l.readLate, l.readError = now, 0, ""
-	l.asked = 0
+	l.readings.reset(now)
 	l.pacing.reset()
 	l.tally = tally{}
 	l.serviceSets = newServiceSets()

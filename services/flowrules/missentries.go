@@ -1,14 +1,6 @@
 package flowrules
 
-import (
-	"time"
-
-	"github.com/weft-sdn/weft/flow"
-)
-
-// leadWait is how long after a read of the switch an entry that leads to another
-// table waits for that table's miss entry: without it packets would end there.
-const leadWait = 3 * time.Second
+import "github.com/weft-sdn/weft/flow"
 
 // tablesWithoutMiss returns the tables that packets reach and that have no miss entry yet.
 func (l *ledger) tablesWithoutMiss() (without [256]bool) {

@@ -7,20 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/flow"
 )
-
-// owners returns the owners whose entries are published.
-func owners() []flow.Owner { return flow.Owners(func(w *flow.Writer) bool { return w.Observed }) }
-
-// ownerSet is a set of owners, with one bit for each.
-type ownerSet uint64
-
-const everybody = ^ownerSet(0)
-
-func only(o flow.Owner) ownerSet { return 1 << o }
-
-func (a ownerSet) has(o flow.Owner) bool { return a&only(o) != 0 }
 
 // Observe answers the call.
 func (r *Rules) Observe(_ context.Context, req *api.ObserveRequest) (*api.ObserveResponse, error) {
@@ -86,13 +73,4 @@ func (l *ledger) readStep() step {
 	s := step{kind: read, session: l.session, asked: l.asked, readObjects: l.version != "1.0" && (!l.viewed || l.unknown || !l.objects.isEmpty())}
 	l.asked = 0
 	return s
-}
-
-// observe queues what a reading shows of some owners to be published.
-func (l *ledger) observe(rd *reading, wanted ownerSet) {
-	for _, o := range owners() {
-		if wanted.has(o) {
-			l.observed = append(l.observed, &api.FlowsObserved{Dpid: l.sw.String(), Owner: o.String(), Flows: rd.ours[o], Since: l.began, Address: l.address})
-		}
-	}
 }

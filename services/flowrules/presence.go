@@ -38,6 +38,10 @@ func (p *presence) idledAway(r *rule, now time.Time) bool {
 	return now.Sub(alone) >= idle
 }
 
+// leadWait is how long after a read of the switch an entry that leads to another
+// table waits for that table's miss entry: without it packets would end there.
+const leadWait = 3 * time.Second
+
 // waitsForMiss returns the time until which an entry must wait because it leads to
 // a table without a miss entry, or zero if it need not wait.
 func (p *presence) waitsForMiss(r *rule, without *[256]bool, now time.Time) time.Time {

@@ -24,11 +24,11 @@ func (l *ledger) read(rd *reading, wanted ownerSet, began, now time.Time) {
 			l.objects.verify(rd.objects, l.claimed, began, now)
 		}
 		l.verify(rd, began, now)
-		l.observe(rd, wanted|l.lacking) // an owner declares again, and is told what has failed
+		l.observe(&l.presence, rd, wanted|l.lacking) // an owner declares again, and is told what has failed
 		l.lacking = 0
 		return
 	}
-	l.observe(rd, everybody)
+	l.observe(&l.presence, rd, everybody)
 	l.viewed = true
 	if rd.objects != nil {
 		l.objects.have = rd.objects
@@ -67,7 +67,7 @@ const unreadMax = 3
 func (l *ledger) presume(now time.Time) {
 	l.viewed, l.unknown, l.since = true, true, now
 	l.asked = 0
-	l.observe(newReading(nil), everybody)
+	l.observe(&l.presence, newReading(nil), everybody)
 	for k, r := range l.rules {
 		l.send(k, r, "", now)
 	}

@@ -177,7 +177,7 @@ func (l *ledger) declare(owner flow.Owner, entries []flow.Entry, objects []*reso
 		keep = keep || l.doubtful
 	}
 	l.keeping[owner], l.spared[owner] = keep, 0
-	l.directed(owner, entries)
+	l.redirection.apply(owner, entries)
 	l.objects.declare(owner, objects, keep, &d, now)
 	if !keep {
 		delete(l.unclaimed, owner)
@@ -310,7 +310,7 @@ func admitEnded(req *api.SetStandingRequest, sw flow.DPID, owner flow.Owner) (g 
 // changes, however large the set is.
 func (l *ledger) change(owner flow.Owner, entries []flow.Entry, objects []*resource, gone ended, now time.Time) declared {
 	var d declared
-	l.directed(owner, entries)
+	l.redirection.apply(owner, entries)
 	for _, w := range objects {
 		l.objects.want(w, &d, now)
 	}

@@ -265,26 +265,3 @@ func (l *ledger) recordErased(s step, res *api.ApplyResult, err error, now time.
 	}
 	return refusal
 }
-
-// again sets the time of the next read. A read that took long makes reads rarer, up to
-// longestVerify times the interval, and so does a network of many switches, such that all
-// reads together stay a small part of the load. jitter is in [0, 1). What was asked for
-// during the read does not wait for that: it is read next.
-func (l *ledger) again(took time.Duration, switches int, jitter float64, now time.Time) {
-	if l.asked != 0 {
-		return
-	}
-	d := max(l.cfg.VerifyInterval, min(100*took, longestVerify*l.cfg.VerifyInterval), time.Duration(switches)*verifyShare)
-	if l.soon {
-		d, l.soon = min(d, max(l.cfg.VerifyAge+2*time.Second, 20*took)), false
-	}
-	l.readDue = now.Add(time.Duration(float64(d) * (0.9 + 0.2*jitter)))
-}
-
-// longestVerify is how many times the configured interval may pass between two reads of a
-// switch because it is slow: what changes behind Weft's back is found by then.
-const longestVerify = 5
-
-// verifyShare is the least average time between the verifications of two
-// switches.
-const verifyShare = 60 * time.Millisecond

@@ -72,31 +72,6 @@ func (r *Rules) AddFlows(ctx context.Context, req *api.AddFlowsRequest) (*api.Ad
 	return resp, nil
 }
 
-// bySwitch calls f for each switch's share of the targets, portion by portion,
-// in their order.
-func (r *Rules) bySwitch(targets []target, f func(*worker, []*target) error) error {
-	shares := map[flow.DPID][]*target{}
-	var order []flow.DPID
-	for i := range targets {
-		t := &targets[i]
-		if shares[t.sw] == nil {
-			order = append(order, t.sw)
-		}
-		shares[t.sw] = append(shares[t.sw], t)
-	}
-	for _, sw := range order {
-		for part := range slices.Chunk(shares[sw], portion) {
-			w := r.claim(sw)
-			err := f(w, part)
-			r.release(w)
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // checkRoom checks, before anything is stored, that no service holds the key of a
 // target and that the entries stay within their bound. It returns how many are
 // new.

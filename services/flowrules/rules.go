@@ -11,16 +11,14 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/object"
 )
 
 // Rules is the desired entries of all switches.
 type Rules struct {
-	cfg   *Config
+	workerSet
 	net   Network
 	store Store
 	log   *slog.Logger
-	count *counts
 	news  *eventQueue
 	slots chan struct{} // one taken for each switch during a read or write
 
@@ -33,13 +31,7 @@ type Rules struct {
 	generation atomic.Uint32 // of the operator's entries: one per request
 	flows      atomic.Int64  // number of the operator's entries, when last counted
 
-	mu       sync.Mutex // guards workers; may be held when a worker's mu is taken, not the other way round
-	workers  map[flow.DPID]*worker
 	snapshot totalsAt
-
-	birth  sync.Mutex // guards unborn
-	unborn []*worker  // whose goroutines are to start
-	bell   chan struct{}
 }
 
 // NewRules returns an empty set of desired entries. The generation distinguishes
@@ -47,9 +39,9 @@ type Rules struct {
 func NewRules(cfg *Config, net Network, store, batches Store, log *slog.Logger, counter Counters, generation uint8) *Rules {
 	c := newCounts(counter)
 	r := &Rules{
-		cfg: cfg, net: net, store: store, log: log, count: c, news: newEventQueue(c.unheard),
+		net: net, store: store, log: log, news: newEventQueue(c.unheard),
 		slots: make(chan struct{}, cfg.Parallel), directions: newDirections(), batches: newBatches(), journal: newJournal(batches),
-		run: runName(time.Now()), workers: map[flow.DPID]*worker{}, bell: make(chan struct{}, 1),
+		run: runName(time.Now()), workerSet: workerSet{cfg: cfg, count: c, workers: map[flow.DPID]*worker{}, bell: make(chan struct{}, 1)},
 	}
 	r.generation.Store(uint32(generation))
 	return r
@@ -146,104 +138,7 @@ func (r *Rules) Serve(ctx context.Context, observed func(*api.FlowsObserved), fa
 	wg.Go(func() { r.news.run(ctx, observed, failed) })
 	wg.Go(func() { r.watch(ctx) })
 	wg.Go(func() { r.carryOut(ctx) })
-	for {
-		r.birth.Lock()
-		born := r.unborn
-		r.unborn = nil
-		r.birth.Unlock()
-		for _, w := range born {
-			wg.Go(func() { w.run(ctx, r) })
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.bell:
-		}
-	}
-}
-
-// start has Serve start the goroutine of a worker.
-func (r *Rules) start(w *worker) {
-	r.birth.Lock()
-	defer r.birth.Unlock()
-	r.unborn = append(r.unborn, w)
-	object.Notify(r.bell)
-}
-
-// worker returns the worker of a switch. Who changes more than what it has already
-// claims it.
-func (r *Rules) worker(sw flow.DPID) *worker {
-	w := r.claim(sw)
-	r.release(w)
-	return w
-}
-
-// claim is worker, except that the worker stays that of its switch until release.
-func (r *Rules) claim(sw flow.DPID) *worker {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w := r.workers[sw]
-	if w == nil {
-		w = newWorker(newLedger(sw, r.cfg, r.count), r.start)
-		r.workers[sw] = w
-		w.wake()
-	}
-	w.users++
-	return w
-}
-
-func (r *Rules) release(w *worker) {
-	r.mu.Lock()
-	w.users--
-	r.mu.Unlock()
-	r.dropWorker(w)
-}
-
-// dropWorker drops a worker whose goroutine has ended, if its ledger is idle.
-func (r *Rules) dropWorker(w *worker) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.life.Lock()
-	defer w.life.Unlock()
-	if l := w.ledger; r.workers[l.sw] == w && w.users == 0 && !w.running && l.isIdle() {
-		delete(r.workers, l.sw)
-	}
-}
-
-// known returns the worker of a switch, nil if there is none.
-func (r *Rules) known(sw flow.DPID) *worker {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.workers[sw]
-}
-
-// all returns the workers of all switches, or of one.
-func (r *Rules) all(dpid string) ([]*worker, error) {
-	if dpid != "" {
-		sw, err := flow.ParseDPID(dpid)
-		if err != nil {
-			return nil, invalid(err)
-		}
-		if w := r.known(sw); w != nil {
-			return []*worker{w}, nil
-		}
-		return nil, nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	list := make([]*worker, 0, len(r.workers))
-	for _, w := range r.workers {
-		list = append(list, w)
-	}
-	return list, nil
-}
-
-func (r *Rules) size() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.workers)
+	r.serve(ctx, func(w *worker) { wg.Go(func() { w.run(ctx, r) }) })
 }
 
 // reportUnstored logs a change that was not stored.

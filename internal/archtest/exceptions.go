@@ -16,7 +16,6 @@ var crowded = map[string]int{
 	"services/balancer.balancer":     44,
 	"services/discovery.topology":    99,
 	"services/firewall.store":        49,
-	"services/flowrules.Rules":       53,
 	"services/forwarding.engine":     94,
 	"services/ryu.server":            65,
 	"services/scp.proxy":             73,

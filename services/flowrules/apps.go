@@ -9,11 +9,11 @@ import (
 // roomOfApps checks the requests of apps: an app replaces no entry of the
 // operator or of another app, and has no more than most entries afterwards (0:
 // no bound). The operator may replace all.
-func (r *Rules) roomOfApps(targets []target, most int) error {
+func (o *operatorEntries) roomOfApps(targets []target, most int) error {
 	added := map[string]int{}
 	for i := range targets {
 		t := &targets[i]
-		w := r.known(t.sw)
+		w := o.known(t.sw)
 		if t.app == "" {
 			continue
 		}
@@ -21,7 +21,7 @@ func (r *Rules) roomOfApps(targets []target, most int) error {
 			added[t.app]++
 			continue
 		}
-		if err := r.checkOwners(w, t); err != nil {
+		if err := o.checkOwners(w, t); err != nil {
 			return err
 		}
 		w.mu.Lock()
@@ -34,8 +34,8 @@ func (r *Rules) roomOfApps(targets []target, most int) error {
 		return nil
 	}
 	for app, n := range added {
-		if has := r.appFlows(app); has+n > most {
-			r.count.countRejection("app_limit")
+		if has := o.appFlows(app); has+n > most {
+			o.count.countRejection("app_limit")
 			return api.Errorf(codes.ResourceExhausted, "%d more entries: app %s has %d, and the plan gives it %d; delete some, or raise apps.%s.entries", n, app, has, most, app)
 		}
 	}
@@ -43,7 +43,7 @@ func (r *Rules) roomOfApps(targets []target, most int) error {
 }
 
 // checkOwners returns an error if an app's entry would replace another owner's.
-func (r *Rules) checkOwners(w *worker, t *target) error {
+func (o *operatorEntries) checkOwners(w *worker, t *target) error {
 	if t.app == "" {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (r *Rules) checkOwners(w *worker, t *target) error {
 	if old == nil || old.app == t.app {
 		return nil
 	}
-	r.count.countRejection("owner")
+	o.count.countRejection("owner")
 	whose := "the operator"
 	if old.app != "" {
 		whose = "app " + old.app
@@ -62,8 +62,8 @@ func (r *Rules) checkOwners(w *worker, t *target) error {
 }
 
 // appFlows counts the entries of an app.
-func (r *Rules) appFlows(app string) (n int) {
-	workers, _ := r.all("")
+func (o *operatorEntries) appFlows(app string) (n int) {
+	workers, _ := o.all("")
 	for _, w := range workers {
 		w.mu.Lock()
 		for _, rule := range w.ledger.hidden {

@@ -25,7 +25,7 @@ const effectsListed = 1000
 
 // effects returns what a request does to each of its entries. Of entries with
 // the same key the last counts, for all of them.
-func (r *Rules) effects(targets []target) []*api.WantedFlow {
+func (o *operatorEntries) effects(targets []target) []*api.WantedFlow {
 	type place struct {
 		sw flow.DPID
 		id entryID
@@ -37,18 +37,18 @@ func (r *Rules) effects(targets []target) []*api.WantedFlow {
 	list := make([]*api.WantedFlow, len(targets))
 	for i := range targets {
 		t := &targets[last[place{targets[i].sw, idOf(&targets[i].entry)}]]
-		list[i] = r.effect(t)
+		list[i] = o.effect(t)
 	}
 	return list
 }
 
 // effect returns what adding one entry does.
-func (r *Rules) effect(t *target) *api.WantedFlow {
+func (o *operatorEntries) effect(t *target) *api.WantedFlow {
 	out := &api.WantedFlow{Flow: api.NewFlowEntry(t.sw, &t.entry), Effect: effectAdded}
 	if t.app != "" {
 		out.Flow.Owner = api.AppOwner(t.app)
 	}
-	w := r.known(t.sw)
+	w := o.known(t.sw)
 	if w == nil {
 		return out
 	}
@@ -66,19 +66,19 @@ func (r *Rules) effect(t *target) *api.WantedFlow {
 }
 
 // writable refuses a dry run of changes if the store takes none.
-func (r *Rules) writable() error {
-	if r.trust.damaged() {
-		return api.Errorf(codes.FailedPrecondition, "flow entries: not stored, so not installed: the store is read-only: %s; run weft store repair", r.trust.state.Damage())
+func (o *operatorEntries) writable() error {
+	if o.trust.damaged() {
+		return api.Errorf(codes.FailedPrecondition, "flow entries: not stored, so not installed: the store is read-only: %s; run weft store repair", o.trust.state.Damage())
 	}
 	return nil
 }
 
 // wouldAdd answers a dry run of AddFlows whose entries are admitted.
-func (r *Rules) wouldAdd(targets []target) (*api.AddFlowsResponse, error) {
-	list := r.effects(targets)
+func (o *operatorEntries) wouldAdd(targets []target) (*api.AddFlowsResponse, error) {
+	list := o.effects(targets)
 	for _, f := range list {
 		if f.Effect != effectUnchanged {
-			if err := r.writable(); err != nil {
+			if err := o.writable(); err != nil {
 				return nil, err
 			}
 			break
@@ -141,7 +141,7 @@ func (r *Rules) wouldAddBatch(b *batch, total int) ([]*api.WantedFlow, error) {
 
 // removals returns what deleting entries does to each of them; of entries with
 // the same key the first counts. most bounds the list; 0 is no bound.
-func (r *Rules) removals(targets []target, most int) (list []*api.WantedFlow, deleted int) {
+func (o *operatorEntries) removals(targets []target, most int) (list []*api.WantedFlow, deleted int) {
 	type place struct {
 		sw flow.DPID
 		id entryID
@@ -151,7 +151,7 @@ func (r *Rules) removals(targets []target, most int) (list []*api.WantedFlow, de
 		t := &targets[i]
 		out := &api.WantedFlow{Flow: api.NewFlowEntry(t.sw, &t.entry), Effect: effectAbsent}
 		at := place{t.sw, idOf(&t.entry)}
-		if w := r.known(t.sw); w != nil && !gone[at] {
+		if w := o.known(t.sw); w != nil && !gone[at] {
 			w.mu.Lock()
 			if old := w.ledger.operatorRule(at.id); old != nil && (t.app == "" || old.app == t.app) {
 				out = w.ledger.wantedFlow(old)

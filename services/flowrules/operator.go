@@ -2,7 +2,9 @@ package flowrules
 
 import (
 	"context"
+	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -25,6 +27,19 @@ type target struct {
 	app   string // whose request it is; empty: the operator's
 	entry flow.Entry
 	rule  *rule
+}
+
+// operatorEntries is the operator's entries on all switches, as they are desired and
+// stored.
+type operatorEntries struct {
+	workerSet
+	store Store
+	trust trust
+	log   *slog.Logger
+
+	run        string        // in the names of the pages that this run makes
+	generation atomic.Uint32 // one per request
+	flows      atomic.Int64  // number of the entries, when last counted
 }
 
 // AddFlows answers the call: everything is checked first, then stored, then
@@ -75,11 +90,11 @@ func (r *Rules) AddFlows(ctx context.Context, req *api.AddFlowsRequest) (*api.Ad
 // checkRoom checks, before anything is stored, that no service holds the key of a
 // target and that the entries stay within their bound. It returns how many are
 // new.
-func (r *Rules) checkRoom(targets []target) (added int, err error) {
+func (o *operatorEntries) checkRoom(targets []target) (added int, err error) {
 	for i := range targets {
 		t := &targets[i]
 		k := idOf(&t.entry)
-		w := r.known(t.sw)
+		w := o.known(t.sw)
 		if w == nil {
 			added++
 			continue
@@ -91,23 +106,23 @@ func (r *Rules) checkRoom(targets []target) (added int, err error) {
 		}
 		w.mu.Unlock()
 		if held {
-			r.count.countRejection("held")
+			o.count.countRejection("held")
 			return 0, api.Errorf(codes.FailedPrecondition, "flow entry for switch %v, table %d, priority %d: %s", t.sw, t.entry.Table, t.entry.Priority, reasonHeld(owner))
 		}
 	}
-	if added > 0 && int(r.flows.Load())+added > r.cfg.MaxFlows {
-		if n := r.operatorFlows(); n+added > r.cfg.MaxFlows {
-			r.count.countRejection("limit")
-			return 0, api.Errorf(codes.ResourceExhausted, "%d more entries: there are %d, and at most %d may be (flowrules: max_flows); delete some", added, n, r.cfg.MaxFlows)
+	if added > 0 && int(o.flows.Load())+added > o.cfg.MaxFlows {
+		if n := o.operatorFlows(); n+added > o.cfg.MaxFlows {
+			o.count.countRejection("limit")
+			return 0, api.Errorf(codes.ResourceExhausted, "%d more entries: there are %d, and at most %d may be (flowrules: max_flows); delete some", added, n, o.cfg.MaxFlows)
 		}
 	}
 	return added, nil
 }
 
 // operatorFlows counts the operator's entries.
-func (r *Rules) operatorFlows() int {
+func (o *operatorEntries) operatorFlows() int {
 	n := 0
-	workers, _ := r.all("")
+	workers, _ := o.all("")
 	for _, w := range workers {
 		w.mu.Lock()
 		n += len(w.ledger.hidden)
@@ -118,17 +133,17 @@ func (r *Rules) operatorFlows() int {
 		}
 		w.mu.Unlock()
 	}
-	r.flows.Store(int64(n))
+	o.flows.Store(int64(n))
 	return n
 }
 
 // want stores one switch's share of a request and makes it desired. If the store
 // fails, what it has stored stays desired: the call may be repeated.
-func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
+func (o *operatorEntries) want(ctx context.Context, w *worker, share []*target) error {
 	w.storing.Lock()
 	defer w.storing.Unlock()
 	for _, t := range share {
-		if err := r.checkOwners(w, t); err != nil {
+		if err := o.checkOwners(w, t); err != nil {
 			return err
 		}
 	}
@@ -154,10 +169,10 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 		if t.rule == nil {
 			fresh[i] = newRule(&t.entry, now)
 			fresh[i].app, fresh[i].expires = t.app, expires[i]
-			in[i] = w.enter(&changes, old, fresh[i], r.run)
+			in[i] = w.enter(&changes, old, fresh[i], o.run)
 		}
 	}
-	failed := w.write(ctx, r.store, &changes)
+	failed := w.write(ctx, o.store, &changes)
 	w.mu.Lock()
 	for i, t := range share {
 		if fresh[i] == nil {
@@ -173,7 +188,7 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 	w.mu.Unlock()
 	w.wake()
 	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
-		r.reportUnstored("put", share[i].sw, errs[i])
+		o.reportUnstored("put", share[i].sw, errs[i])
 		if readOnly(errs[i]) {
 			return api.Errorf(codes.FailedPrecondition, "flow entry for switch %v: not stored, so not installed: %w", share[i].sw, errs[i])
 		}
@@ -184,13 +199,13 @@ func (r *Rules) want(ctx context.Context, w *worker, share []*target) error {
 
 // settle waits until the rules of a request are confirmed or have failed, their
 // switch is away, or the deadline has passed.
-func (r *Rules) settle(ctx context.Context, targets []target) {
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.Deadline)
+func (o *operatorEntries) settle(ctx context.Context, targets []target) {
+	ctx, cancel := context.WithTimeout(ctx, o.cfg.Deadline)
 	defer cancel()
 	waits := make([]<-chan struct{}, len(targets))
 	for i := range targets {
 		t := &targets[i]
-		w := r.worker(t.sw)
+		w := o.worker(t.sw)
 		w.mu.Lock()
 		if w.ledger.connected {
 			waits[i] = t.rule.settledChan()
@@ -201,11 +216,11 @@ func (r *Rules) settle(ctx context.Context, targets []target) {
 }
 
 // flowStates returns the state of each entry of a request.
-func (r *Rules) flowStates(targets []target) []*api.WantedFlow {
+func (o *operatorEntries) flowStates(targets []target) []*api.WantedFlow {
 	flows := make([]*api.WantedFlow, len(targets))
 	for i := range targets {
 		t := &targets[i]
-		w := r.worker(t.sw)
+		w := o.worker(t.sw)
 		w.mu.Lock()
 		rule := t.rule
 		if now := w.ledger.operatorRule(idOf(&t.entry)); now != nil {
@@ -293,7 +308,7 @@ func (w *worker) operatorTargets() []target {
 // unwant removes one switch's share of a request from the store and from the
 // desired entries. It returns how many were desired, and channels that are closed
 // when the switch has removed them.
-func (r *Rules) unwant(ctx context.Context, w *worker, share []*target) (deleted int, waits []<-chan struct{}, err error) {
+func (o *operatorEntries) unwant(ctx context.Context, w *worker, share []*target) (deleted int, waits []<-chan struct{}, err error) {
 	w.storing.Lock()
 	defer w.storing.Unlock()
 	var changes edits
@@ -308,7 +323,7 @@ func (r *Rules) unwant(ctx context.Context, w *worker, share []*target) (deleted
 		}
 	}
 	failed := map[*page]error{}
-	for c, err := range w.write(ctx, r.store, &changes) {
+	for c, err := range w.write(ctx, o.store, &changes) {
 		failed[c.page] = err
 	}
 	w.mu.Lock()
@@ -322,7 +337,7 @@ func (r *Rules) unwant(ctx context.Context, w *worker, share []*target) (deleted
 			if err = api.Errorf(codes.Unavailable, "flow entry for switch %v: not deleted from the store: %w; try again", t.sw, why); readOnly(why) {
 				err = api.Errorf(codes.FailedPrecondition, "flow entry for switch %v: not deleted from the store: %w", t.sw, why)
 			}
-			r.reportUnstored("delete", t.sw, why)
+			o.reportUnstored("delete", t.sw, why)
 			continue
 		}
 		k := idOf(&t.entry)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -15,23 +14,15 @@ import (
 
 // Rules is the desired entries of all switches.
 type Rules struct {
-	workerSet
+	operatorEntries
 	net   Network
-	store Store
-	log   *slog.Logger
 	news  *eventQueue
 	slots chan struct{} // one taken for each switch during a read or write
 
 	directions *directions
-	trust      trust
 	batches    *batches
 	journal    journal
-
-	run        string        // in the names of the pages that this run makes
-	generation atomic.Uint32 // of the operator's entries: one per request
-	flows      atomic.Int64  // number of the operator's entries, when last counted
-
-	snapshot totalsAt
+	snapshot   totalsAt
 }
 
 // NewRules returns an empty set of desired entries. The generation distinguishes
@@ -39,9 +30,12 @@ type Rules struct {
 func NewRules(cfg *Config, net Network, store, batches Store, log *slog.Logger, counter Counters, generation uint8) *Rules {
 	c := newCounts(counter)
 	r := &Rules{
-		net: net, store: store, log: log, news: newEventQueue(c.unheard),
+		operatorEntries: operatorEntries{
+			workerSet: workerSet{cfg: cfg, count: c, workers: map[flow.DPID]*worker{}, bell: make(chan struct{}, 1)},
+			store:     store, log: log, run: runName(time.Now()),
+		},
+		net: net, news: newEventQueue(c.unheard),
 		slots: make(chan struct{}, cfg.Parallel), directions: newDirections(), batches: newBatches(), journal: newJournal(batches),
-		run: runName(time.Now()), workerSet: workerSet{cfg: cfg, count: c, workers: map[flow.DPID]*worker{}, bell: make(chan struct{}, 1)},
 	}
 	r.generation.Store(uint32(generation))
 	return r
@@ -110,10 +104,10 @@ func (r *Rules) Load(ctx context.Context, now time.Time) error {
 
 // load makes a stored rule desired, unless its time is over or, after a write
 // that was not confirmed, a later one has its key.
-func (r *Rules) load(l *ledger, one *rule, changed *edits, now time.Time) {
+func (o *operatorEntries) load(l *ledger, one *rule, changed *edits, now time.Time) {
 	if !one.expires.IsZero() && !now.Before(one.expires) {
 		changed.drop(one)
-		r.count.countExpiry("hard_timeout")
+		o.count.countExpiry("hard_timeout")
 		return
 	}
 	if other := l.operatorRule(one.id); other != nil {
@@ -122,12 +116,12 @@ func (r *Rules) load(l *ledger, one *rule, changed *edits, now time.Time) {
 			return
 		}
 		changed.drop(other)
-		r.flows.Add(-1)
+		o.flows.Add(-1)
 	}
 	l.order++
 	one.order = l.order
 	l.put(one, now)
-	r.flows.Add(1)
+	o.flows.Add(1)
 }
 
 // Serve works until ctx ends; it passes on what it publishes to observed and
@@ -142,9 +136,9 @@ func (r *Rules) Serve(ctx context.Context, observed func(*api.FlowsObserved), fa
 }
 
 // reportUnstored logs a change that was not stored.
-func (r *Rules) reportUnstored(what string, sw flow.DPID, err error) {
-	r.count.unstored.Add(1)
-	r.log.Error("entry not stored", "operation", what, "dpid", sw, "error", err)
+func (o *operatorEntries) reportUnstored(what string, sw flow.DPID, err error) {
+	o.count.unstored.Add(1)
+	o.log.Error("entry not stored", "operation", what, "dpid", sw, "error", err)
 }
 
 // SwitchChanged handles the event.

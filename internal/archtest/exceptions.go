@@ -17,7 +17,6 @@ var crowded = map[string]int{
 	"services/discovery.topology":    99,
 	"services/firewall.store":        49,
 	"services/forwarding.engine":     94,
-	"services/ryu.server":            65,
 	"services/scp.proxy":             73,
 	"services/southbound.hub":        46,
 }

@@ -13,7 +13,7 @@ import (
 
 // eachSwitch turns a handler of rest_firewall or rest_qos (what) for one switch
 // into one for the switch of the path, or for all. It holds mu meanwhile.
-func (s *server) eachSwitch(what string, mu *sync.Mutex, h func(context.Context, *request, flow.DPID) (any, error)) handler {
+func (s *switches) eachSwitch(what string, mu *sync.Mutex, h func(context.Context, *request, flow.DPID) (any, error)) handler {
 	return func(ctx context.Context, r *request) (any, error) {
 		list, err := s.pathSwitches(r, what)
 		if err != nil {
@@ -35,7 +35,7 @@ func (s *server) eachSwitch(what string, mu *sync.Mutex, h func(context.Context,
 
 // pathSwitches returns the switches of a path: one by its 16 hex digits, or all;
 // a path without a switch means all.
-func (s *server) pathSwitches(r *request, what string) ([]flow.DPID, error) {
+func (s *switches) pathSwitches(r *request, what string) ([]flow.DPID, error) {
 	name, ok := r.args["dpid"]
 	all := !ok || name == "all"
 	var sw flow.DPID

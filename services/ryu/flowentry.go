@@ -130,7 +130,7 @@ const chunk = 1000
 
 // affected reads the entries of a switch that a flow-mod concerns, by the
 // switch's own matching; own narrows it to those of Weft's services.
-func (s *server) affected(ctx context.Context, sw flow.DPID, m *flow.Mod, own bool) ([]flow.Entry, error) {
+func (s *switches) affected(ctx context.Context, sw flow.DPID, m *flow.Mod, own bool) ([]flow.Entry, error) {
 	req := &api.ReadMultipartRequest{
 		Dpid: sw.String(), Kind: api.Multipart_MULTIPART_FLOW, Table: uint32(m.Entry.Table), Match: m.Entry.Match.Text(),
 		OutPort: uint32(flow.PortAny), OutGroup: flow.GroupAny,

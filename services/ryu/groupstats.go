@@ -33,7 +33,7 @@ func bits(set uint32, names []string) []string {
 	return list
 }
 
-func (s *server) groups(ctx context.Context, q *question) (any, error) {
+func (s *switches) groups(ctx context.Context, q *question) (any, error) {
 	group, err := q.pathNumber("group", flow.GroupAll)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *server) groups(ctx context.Context, q *question) (any, error) {
 	return list, err
 }
 
-func (s *server) groupDesc(ctx context.Context, q *question) (any, error) {
+func (s *switches) groupDesc(ctx context.Context, q *question) (any, error) {
 	resp, err := s.ask(ctx, q, &api.ReadMultipartRequest{Kind: api.Multipart_MULTIPART_GROUP_DESC})
 	list := []any{}
 	for _, g := range resp.GetGroupDescs() {
@@ -73,7 +73,7 @@ func (s *server) groupDesc(ctx context.Context, q *question) (any, error) {
 	return list, err
 }
 
-func (s *server) groupFeatures(ctx context.Context, q *question) (any, error) {
+func (s *switches) groupFeatures(ctx context.Context, q *question) (any, error) {
 	resp, err := s.ask(ctx, q, &api.ReadMultipartRequest{Kind: api.Multipart_MULTIPART_GROUP_FEATURES})
 	f := resp.GetGroupFeatures()
 	if f == nil || len(f.MaxGroups) != len(groupTypes) || len(f.Actions) != len(groupTypes) {
@@ -95,7 +95,7 @@ func (s *server) groupFeatures(ctx context.Context, q *question) (any, error) {
 	}}, err
 }
 
-func (s *server) meters(ctx context.Context, q *question) (any, error) {
+func (s *switches) meters(ctx context.Context, q *question) (any, error) {
 	meter, err := q.pathNumber("meter", flow.MeterAll)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func (s *server) meters(ctx context.Context, q *question) (any, error) {
 	return list, err
 }
 
-func (s *server) meterConfig(ctx context.Context, q *question) (any, error) {
+func (s *switches) meterConfig(ctx context.Context, q *question) (any, error) {
 	meter, err := q.pathNumber("meter", flow.MeterAll)
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (s *server) meterConfig(ctx context.Context, q *question) (any, error) {
 	return list, err
 }
 
-func (s *server) meterFeatures(ctx context.Context, q *question) (any, error) {
+func (s *switches) meterFeatures(ctx context.Context, q *question) (any, error) {
 	resp, err := s.ask(ctx, q, &api.ReadMultipartRequest{Kind: api.Multipart_MULTIPART_METER_FEATURES})
 	f := resp.GetMeterFeatures()
 	if f == nil {
@@ -156,7 +156,7 @@ var propertyNames = map[uint32]string{
 	14: "APPLY_SETFIELD", 15: "APPLY_SETFIELD_MISS", 0xfffe: "EXPERIMENTER", 0xffff: "EXPERIMENTER_MISS",
 }
 
-func (s *server) tableFeatures(ctx context.Context, q *question) (any, error) {
+func (s *switches) tableFeatures(ctx context.Context, q *question) (any, error) {
 	resp, err := s.ask(ctx, q, &api.ReadMultipartRequest{Kind: api.Multipart_MULTIPART_TABLE_FEATURES})
 	list := []any{}
 	for _, t := range resp.GetTableFeatures() {

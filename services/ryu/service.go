@@ -70,7 +70,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	if err != nil {
 		return err
 	}
-	s := &server{config: *cfg, owners: owners, net: network{env}, view: func() view { return view{weft.NIB(env)} }, stream: stream, conf: conf, firewall: firewall, log: env.Log}
+	s := &server{config: *cfg, owners: owners, switches: switches{network{env}, func() view { return view{weft.NIB(env)} }}, stream: stream, conf: conf, firewall: firewall, log: env.Log}
 	s.queue, s.qos.last = network{env}, map[flow.DPID]map[uint16]uint32{}
 	s.gateways = &gateways{service: network{env}}
 	firewall.filter, firewall.tell = network{env}, s.unconfirmed

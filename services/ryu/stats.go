@@ -10,7 +10,7 @@ import (
 )
 
 // statsRoutes are the routes of ofctl_rest that read.
-func (s *server) statsRoutes() []route {
+func (s *switches) statsRoutes() []route {
 	read := func(path string, f func(context.Context, *question) (any, error)) route {
 		return route{"GET", "/stats/" + path, s.reading(f)}
 	}
@@ -65,7 +65,7 @@ type question struct {
 
 // reading makes a handler that reads from the switch in the path and returns the
 // value to show under the switch's number.
-func (s *server) reading(f func(context.Context, *question) (any, error)) handler {
+func (s *switches) reading(f func(context.Context, *question) (any, error)) handler {
 	return func(ctx context.Context, r *request) (any, error) {
 		sw, err := s.connected(r.args["dpid"])
 		if err != nil {
@@ -84,7 +84,7 @@ func (s *server) reading(f func(context.Context, *question) (any, error)) handle
 }
 
 // ask reads from the switch. If a switch refuses, the answer is empty, as in Ryu.
-func (s *server) ask(ctx context.Context, q *question, req *api.ReadMultipartRequest) (*api.ReadMultipartResponse, error) {
+func (s *switches) ask(ctx context.Context, q *question, req *api.ReadMultipartRequest) (*api.ReadMultipartResponse, error) {
 	req.Dpid = q.sw.String()
 	resp, err := s.net.read(ctx, req)
 	if err != nil && refused(err) {
@@ -104,7 +104,7 @@ func (q *question) pathNumber(name string, all uint32) (uint32, error) {
 	return uint32(n), err
 }
 
-func (s *server) listSwitches(context.Context, *request) (any, error) {
+func (s *switches) listSwitches(context.Context, *request) (any, error) {
 	list := []uint64{}
 	for _, sw := range s.view().connected() {
 		list = append(list, uint64(sw))
@@ -112,7 +112,7 @@ func (s *server) listSwitches(context.Context, *request) (any, error) {
 	return list, nil
 }
 
-func (s *server) desc(ctx context.Context, q *question) (any, error) {
+func (s *switches) desc(ctx context.Context, q *question) (any, error) {
 	resp, err := s.ask(ctx, q, &api.ReadMultipartRequest{Kind: api.Multipart_MULTIPART_DESC})
 	d := resp.GetDesc()
 	if d == nil {
@@ -156,7 +156,7 @@ func filter(d dict, req *api.ReadMultipartRequest) error {
 	return err
 }
 
-func (s *server) flows(ctx context.Context, q *question) (any, error) {
+func (s *switches) flows(ctx context.Context, q *question) (any, error) {
 	req := &api.ReadMultipartRequest{Kind: api.Multipart_MULTIPART_FLOW}
 	if err := filter(q.body, req); err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (s *server) flows(ctx context.Context, q *question) (any, error) {
 	return list, nil
 }
 
-func (s *server) aggregate(ctx context.Context, q *question) (any, error) {
+func (s *switches) aggregate(ctx context.Context, q *question) (any, error) {
 	req := &api.ReadMultipartRequest{Kind: api.Multipart_MULTIPART_AGGREGATE}
 	if err := filter(q.body, req); err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func (s *server) aggregate(ctx context.Context, q *question) (any, error) {
 	return list, err
 }
 
-func (s *server) tables(ctx context.Context, q *question) (any, error) {
+func (s *switches) tables(ctx context.Context, q *question) (any, error) {
 	resp, err := s.ask(ctx, q, &api.ReadMultipartRequest{Kind: api.Multipart_MULTIPART_TABLE})
 	list := []any{}
 	for _, t := range resp.GetTables() {
@@ -219,7 +219,7 @@ func (s *server) tables(ctx context.Context, q *question) (any, error) {
 	return list, err
 }
 
-func (s *server) ports(ctx context.Context, q *question) (any, error) {
+func (s *switches) ports(ctx context.Context, q *question) (any, error) {
 	port, err := q.pathNumber("port", uint32(flow.PortAny))
 	if err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func (s *server) ports(ctx context.Context, q *question) (any, error) {
 	return list, err
 }
 
-func (s *server) portDesc(ctx context.Context, q *question) (any, error) {
+func (s *switches) portDesc(ctx context.Context, q *question) (any, error) {
 	resp, err := s.ask(ctx, q, &api.ReadMultipartRequest{Kind: api.Multipart_MULTIPART_PORT_DESC})
 	list := []any{}
 	for _, p := range resp.GetPortDescs() {
@@ -249,7 +249,7 @@ func (s *server) portDesc(ctx context.Context, q *question) (any, error) {
 	return list, err
 }
 
-func (s *server) queues(ctx context.Context, q *question) (any, error) {
+func (s *switches) queues(ctx context.Context, q *question) (any, error) {
 	port, err := q.pathNumber("port", uint32(flow.PortAny))
 	if err != nil {
 		return nil, err
@@ -272,7 +272,7 @@ func (s *server) queues(ctx context.Context, q *question) (any, error) {
 // noRate is the rate of a queue that has none.
 const noRate = 0xffff
 
-func (s *server) queueConfig(ctx context.Context, q *question) (any, error) {
+func (s *switches) queueConfig(ctx context.Context, q *question) (any, error) {
 	port, err := q.pathNumber("port", uint32(flow.PortAny))
 	if err != nil {
 		return nil, err
@@ -296,7 +296,7 @@ func (s *server) queueConfig(ctx context.Context, q *question) (any, error) {
 	return list, err
 }
 
-func (s *server) role(ctx context.Context, q *question) (any, error) {
+func (s *switches) role(ctx context.Context, q *question) (any, error) {
 	resp, err := s.ask(ctx, q, &api.ReadMultipartRequest{Kind: api.Multipart_MULTIPART_ROLE})
 	list := []any{}
 	if r := resp.GetRole(); r != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // topologyRoutes are the routes of rest_topology.
-func (s *server) topologyRoutes() []route {
+func (s *switches) topologyRoutes() []route {
 	var list []route
 	for name, of := range map[string]func(*flow.DPID) any{
 		"switches": func(only *flow.DPID) any { return s.view().switchList(only) },

@@ -58,7 +58,6 @@ var tangled = map[string]int{
 	"services/nat":                5,
 	"services/nodes":              5,
 	"services/router":             9,
-	"services/ryu":                19,
 	"services/southbound":         4,
 	"services/southbound/session": 34,
 	"services/tunnels":            22,

@@ -3,25 +3,33 @@ package ryu
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
+// commands is what changes something at switches, and how refusals are reported.
+type commands struct {
+	*switches
+	reportRefusals bool // Config.ReportRefusals
+	log            *slog.Logger
+}
+
 // commandRoutes are the routes of ofctl_rest that change something.
-func (s *server) commandRoutes() []route {
+func (c *commands) commandRoutes() []route {
 	command := func(method, path string, f func(context.Context, *order) error) route {
-		return route{method, "/stats/" + path, s.commanding(f)}
+		return route{method, "/stats/" + path, c.commanding(f)}
 	}
 	return []route{
-		command("POST", "flowentry/{cmd}", s.flowEntry),
-		command("DELETE", "flowentry/clear/{dpid}", s.clearFlows),
-		command("POST", "groupentry/{cmd}", s.groupEntry),
-		command("POST", "meterentry/{cmd}", s.meterEntry),
-		command("POST", "portdesc/{cmd}", s.portBehaviour),
-		command("POST", "experimenter/{dpid}", s.experimenter),
-		command("POST", "role", s.setRole),
+		command("POST", "flowentry/{cmd}", c.flowEntry),
+		command("DELETE", "flowentry/clear/{dpid}", c.clearFlows),
+		command("POST", "groupentry/{cmd}", c.groupEntry),
+		command("POST", "meterentry/{cmd}", c.meterEntry),
+		command("POST", "portdesc/{cmd}", c.portBehaviour),
+		command("POST", "experimenter/{dpid}", c.experimenter),
+		command("POST", "role", c.setRole),
 	}
 }
 
@@ -34,7 +42,7 @@ type order struct {
 
 // commanding makes a handler that changes something at the switch named in the
 // body, or else in the path; its answer of success is empty.
-func (s *server) commanding(f func(context.Context, *order) error) handler {
+func (c *commands) commanding(f func(context.Context, *order) error) handler {
 	return func(ctx context.Context, r *request) (any, error) {
 		body, err := r.dict()
 		if err != nil {
@@ -47,7 +55,7 @@ func (s *server) commanding(f func(context.Context, *order) error) handler {
 		if id == "" {
 			return nil, bad("dpid: missing; want the number of a switch")
 		}
-		sw, err := s.connected(id)
+		sw, err := c.connected(id)
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +68,7 @@ func noCommand(name string) error {
 	return &failure{404, fmt.Sprintf("there is no command %.80q", name)}
 }
 
-func (s *server) flowEntry(ctx context.Context, o *order) error {
+func (c *commands) flowEntry(ctx context.Context, o *order) error {
 	command, ok := flowCommands[o.args["cmd"]]
 	if !ok {
 		return noCommand(o.args["cmd"])
@@ -69,17 +77,17 @@ func (s *server) flowEntry(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	return s.modifyFlows(ctx, o.request, o.sw, m)
+	return c.modifyFlows(ctx, o.request, o.sw, m)
 }
 
-func (s *server) clearFlows(ctx context.Context, o *order) error {
+func (c *commands) clearFlows(ctx context.Context, o *order) error {
 	m := flow.Mod{Command: flow.Delete, BufferID: flow.BufferNone, OutPort: flow.PortAny, OutGroup: flow.GroupAny}
 	m.Entry.Table = flow.TableAll
-	return s.modifyFlows(ctx, o.request, o.sw, m)
+	return c.modifyFlows(ctx, o.request, o.sw, m)
 }
 
 // portBehaviour changes the configuration of a port.
-func (s *server) portBehaviour(ctx context.Context, o *order) error {
+func (c *commands) portBehaviour(ctx context.Context, o *order) error {
 	if _, ok := o.body["port_no"]; !ok {
 		return bad("port_no: missing; want the number of a port")
 	}
@@ -113,21 +121,21 @@ func (s *server) portBehaviour(ctx context.Context, o *order) error {
 		}
 		req.HwAddr = &text
 	}
-	if s.view().port(flow.Location{Switch: o.sw, Port: flow.Port(req.Port)}) == nil {
+	if c.view().port(flow.Location{Switch: o.sw, Port: flow.Port(req.Port)}) == nil {
 		return &failure{404, "the switch has no such port"}
 	}
 	if o.args["cmd"] != "modify" {
 		return noCommand(o.args["cmd"])
 	}
-	result, err := s.net.modifyPort(ctx, req)
+	result, err := c.net.modifyPort(ctx, req)
 	if err != nil {
 		return err
 	}
-	return s.outcome(o.request, result)
+	return c.outcome(o.request, result)
 }
 
 // experimenter sends an experimenter message.
-func (s *server) experimenter(ctx context.Context, o *order) error {
+func (c *commands) experimenter(ctx context.Context, o *order) error {
 	id, err := o.body.number("experimenter", 0, math.MaxUint32)
 	if err != nil {
 		return err
@@ -140,19 +148,19 @@ func (s *server) experimenter(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	result, err := s.net.sendExperimenter(ctx, &api.SendExperimenterRequest{
+	result, err := c.net.sendExperimenter(ctx, &api.SendExperimenterRequest{
 		Dpid: o.sw.String(), Experimenter: uint32(id), ExpType: uint32(kind), Data: data,
 	})
 	if err != nil {
 		return err
 	}
-	return s.outcome(o.request, result)
+	return c.outcome(o.request, result)
 }
 
 // setRole accepts the role that Weft already has. Another role would hand the
 // switch to the caller, or cut it off from all services: the role is Weft's own,
 // with a generation that fences off earlier runs.
-func (s *server) setRole(ctx context.Context, o *order) error {
+func (c *commands) setRole(ctx context.Context, o *order) error {
 	want, err := roles.in(o.body, "role", 1)
 	if err != nil {
 		return err
@@ -160,7 +168,7 @@ func (s *server) setRole(ctx context.Context, o *order) error {
 	if want > 3 {
 		return bad("role: %d: want NOCHANGE, EQUAL, MASTER or SLAVE", want)
 	}
-	resp, err := s.net.read(ctx, &api.ReadMultipartRequest{Dpid: o.sw.String(), Kind: api.Multipart_MULTIPART_ROLE})
+	resp, err := c.net.read(ctx, &api.ReadMultipartRequest{Dpid: o.sw.String(), Kind: api.Multipart_MULTIPART_ROLE})
 	if err != nil {
 		return err
 	}

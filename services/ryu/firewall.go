@@ -199,12 +199,3 @@ func parseRuleID(sw flow.DPID, id string) (vlan uint16, n uint32, ok bool) {
 	b, errB := strconv.ParseUint(second, 10, 32)
 	return uint16(a), uint32(b), ok && cut && errA == nil && errB == nil
 }
-
-// unconfirmed reports switches that do not follow a request yet.
-func (s *server) unconfirmed(r *request, failures []*api.FirewallFailure) error {
-	result := &api.ApplyResult{}
-	for _, f := range failures {
-		result.Failures = append(result.Failures, &api.ApplyFailure{Dpid: f.Dpid, Text: f.Text})
-	}
-	return s.outcome(r, result)
-}

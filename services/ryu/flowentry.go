@@ -86,8 +86,8 @@ func readMod(d dict, command flow.Command) (flow.Mod, error) {
 // modifyFlows carries out a flow-mod as in OpenFlow 1.3.5 §6.4, except that
 // entries of Weft's services stay as they are: it refuses a strict command for
 // one of them, and other commands skip them.
-func (s *server) modifyFlows(ctx context.Context, r *request, sw flow.DPID, m flow.Mod) error {
-	own, err := s.affected(ctx, sw, &m, true)
+func (c *commands) modifyFlows(ctx context.Context, r *request, sw flow.DPID, m flow.Mod) error {
+	own, err := c.affected(ctx, sw, &m, true)
 	if err != nil {
 		return err
 	}
@@ -102,22 +102,22 @@ func (s *server) modifyFlows(ctx context.Context, r *request, sw flow.DPID, m fl
 	mods := []flow.Mod{m}
 	if len(own) > 0 {
 		r.header.Set("Weft-Kept", fmt.Sprint(len(own)))
-		if mods, err = s.others(ctx, sw, &m); err != nil {
+		if mods, err = c.others(ctx, sw, &m); err != nil {
 			return err
 		}
 	}
-	return s.applyMods(ctx, r, sw, mods)
+	return c.applyMods(ctx, r, sw, mods)
 }
 
 // applyMods sends flow-mods to a switch, a chunk at a time.
-func (s *server) applyMods(ctx context.Context, r *request, sw flow.DPID, mods []flow.Mod) error {
+func (c *commands) applyMods(ctx context.Context, r *request, sw flow.DPID, mods []flow.Mod) error {
 	for len(mods) > 0 {
 		n := min(len(mods), chunk)
 		d := &flow.Decision{}
 		for _, m := range mods[:n] {
 			d.Flow(sw, m)
 		}
-		if err := s.apply(ctx, r, d); err != nil {
+		if err := c.apply(ctx, r, d); err != nil {
 			return err
 		}
 		mods = mods[n:]
@@ -128,49 +128,10 @@ func (s *server) applyMods(ctx context.Context, r *request, sw flow.DPID, mods [
 // chunk bounds the flow-mods that go to a switch at once.
 const chunk = 1000
 
-// affected reads the entries of a switch that a flow-mod concerns, by the
-// switch's own matching; own narrows it to those of Weft's services.
-func (s *switches) affected(ctx context.Context, sw flow.DPID, m *flow.Mod, own bool) ([]flow.Entry, error) {
-	req := &api.ReadMultipartRequest{
-		Dpid: sw.String(), Kind: api.Multipart_MULTIPART_FLOW, Table: uint32(m.Entry.Table), Match: m.Entry.Match.Text(),
-		OutPort: uint32(flow.PortAny), OutGroup: flow.GroupAny,
-	}
-	cookie, mask := m.Entry.Cookie, m.CookieMask
-	if m.Command == flow.Add {
-		mask = 0
-	}
-	if m.Command == flow.Delete || m.Command == flow.DeleteStrict {
-		req.OutPort, req.OutGroup = uint32(m.OutPort), m.OutGroup
-	}
-	if own {
-		if common := mask & ownMark; cookie&common != ownCookie&common {
-			return nil, nil
-		}
-		cookie, mask = cookie&mask&^ownMark|ownCookie, mask|ownMark
-	}
-	req.Cookie, req.CookieMask = uint64(cookie), uint64(mask)
-	resp, err := s.net.read(ctx, req)
-	if err != nil {
-		if refused(err) {
-			return nil, nil // the flow-mod will be refused as well
-		}
-		return nil, err
-	}
-	var list []flow.Entry
-	for _, f := range resp.Flows {
-		e, err := entryOf(f)
-		if err != nil || f.Partial {
-			continue // no command of ours can name it: stays
-		}
-		list = append(list, e)
-	}
-	return list, nil
-}
-
 // others returns flow-mods that do what m does to each entry outside Weft's
 // services, and to no other.
-func (s *server) others(ctx context.Context, sw flow.DPID, m *flow.Mod) ([]flow.Mod, error) {
-	list, err := s.affected(ctx, sw, m, false)
+func (c *commands) others(ctx context.Context, sw flow.DPID, m *flow.Mod) ([]flow.Mod, error) {
+	list, err := c.affected(ctx, sw, m, false)
 	if err != nil {
 		return nil, err
 	}
@@ -194,24 +155,33 @@ func (s *server) others(ctx context.Context, sw flow.DPID, m *flow.Mod) ([]flow.
 
 // apply carries out a decision. If a switch refuses part of it, Ryu does not
 // notice: the call succeeds, and a header reports it.
-func (s *server) apply(ctx context.Context, r *request, d *flow.Decision) error {
-	result, err := s.net.apply(ctx, d)
+func (c *commands) apply(ctx context.Context, r *request, d *flow.Decision) error {
+	result, err := c.net.apply(ctx, d)
 	if err != nil {
 		return err
 	}
-	return s.outcome(r, result)
+	return c.outcome(r, result)
 }
 
-func (s *server) outcome(r *request, result *api.ApplyResult) error {
+func (c *commands) outcome(r *request, result *api.ApplyResult) error {
 	for _, f := range result.GetFailures() {
 		if f.Transient {
 			return &failure{504, f.Text}
 		}
-		if s.config.ReportRefusals {
+		if c.reportRefusals {
 			return &failure{400, f.Text}
 		}
 		r.note(f.Text)
-		s.log.Warn("switch refuses a command", "dpid", f.Dpid, "path", r.path, "error", f.Text)
+		c.log.Warn("switch refuses a command", "dpid", f.Dpid, "path", r.path, "error", f.Text)
 	}
 	return nil
+}
+
+// unconfirmed reports switches that do not follow a request yet.
+func (c *commands) unconfirmed(r *request, failures []*api.FirewallFailure) error {
+	result := &api.ApplyResult{}
+	for _, f := range failures {
+		result.Failures = append(result.Failures, &api.ApplyFailure{Dpid: f.Dpid, Text: f.Text})
+	}
+	return c.outcome(r, result)
 }

@@ -18,9 +18,9 @@ type used struct{ groups, meters map[uint32]bool }
 
 // inUse reads the groups and meters that entries of Weft's services on a switch
 // use.
-func (s *server) inUse(ctx context.Context, sw flow.DPID) (used, error) {
+func (c *commands) inUse(ctx context.Context, sw flow.DPID) (used, error) {
 	u := used{map[uint32]bool{}, map[uint32]bool{}}
-	list, err := s.affected(ctx, sw, &flow.Mod{Entry: flow.Entry{Table: flow.TableAll}, Command: flow.Modify}, true)
+	list, err := c.affected(ctx, sw, &flow.Mod{Entry: flow.Entry{Table: flow.TableAll}, Command: flow.Modify}, true)
 	if err != nil {
 		return u, err
 	}
@@ -35,7 +35,7 @@ func (s *server) inUse(ctx context.Context, sw flow.DPID) (used, error) {
 	if len(u.groups) == 0 {
 		return u, nil
 	}
-	resp, err := s.net.read(ctx, &api.ReadMultipartRequest{Dpid: sw.String(), Kind: api.Multipart_MULTIPART_GROUP_DESC})
+	resp, err := c.net.read(ctx, &api.ReadMultipartRequest{Dpid: sw.String(), Kind: api.Multipart_MULTIPART_GROUP_DESC})
 	if err != nil && !refused(err) {
 		return u, err
 	}
@@ -81,7 +81,7 @@ func targets(r *request, what string, command flow.Command, id, all uint32, own 
 	return slices.DeleteFunc(list, func(id uint32) bool { return own[id] }), err
 }
 
-func (s *server) groupEntry(ctx context.Context, o *order) error {
+func (c *commands) groupEntry(ctx context.Context, o *order) error {
 	command, ok := changes[o.args["cmd"]]
 	if !ok {
 		return noCommand(o.args["cmd"])
@@ -90,12 +90,12 @@ func (s *server) groupEntry(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	u, err := s.inUse(ctx, o.sw)
+	u, err := c.inUse(ctx, o.sw)
 	if err != nil {
 		return err
 	}
 	ids, err := targets(o.request, "group", command, g.ID, flow.GroupAll, u.groups, func() (list []uint32, err error) {
-		resp, err := s.net.read(ctx, &api.ReadMultipartRequest{Dpid: o.sw.String(), Kind: api.Multipart_MULTIPART_GROUP_DESC})
+		resp, err := c.net.read(ctx, &api.ReadMultipartRequest{Dpid: o.sw.String(), Kind: api.Multipart_MULTIPART_GROUP_DESC})
 		for _, g := range resp.GetGroupDescs() {
 			list = append(list, g.Group)
 		}
@@ -109,7 +109,7 @@ func (s *server) groupEntry(ctx context.Context, o *order) error {
 		g.ID = id
 		d.Group(o.sw, flow.GroupMod{Command: command, Group: g})
 	}
-	return s.apply(ctx, o.request, d)
+	return c.apply(ctx, o.request, d)
 }
 
 func readGroup(d dict) (flow.Group, error) {
@@ -166,7 +166,7 @@ func readBucket(d dict) (flow.Bucket, error) {
 	return b, err
 }
 
-func (s *server) meterEntry(ctx context.Context, o *order) error {
+func (c *commands) meterEntry(ctx context.Context, o *order) error {
 	command, ok := changes[o.args["cmd"]]
 	if !ok {
 		return noCommand(o.args["cmd"])
@@ -175,12 +175,12 @@ func (s *server) meterEntry(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	u, err := s.inUse(ctx, o.sw)
+	u, err := c.inUse(ctx, o.sw)
 	if err != nil {
 		return err
 	}
 	ids, err := targets(o.request, "meter", command, m.ID, flow.MeterAll, u.meters, func() (list []uint32, err error) {
-		resp, err := s.net.read(ctx, &api.ReadMultipartRequest{Dpid: o.sw.String(), Kind: api.Multipart_MULTIPART_METER_CONFIG, Meter: flow.MeterAll})
+		resp, err := c.net.read(ctx, &api.ReadMultipartRequest{Dpid: o.sw.String(), Kind: api.Multipart_MULTIPART_METER_CONFIG, Meter: flow.MeterAll})
 		for _, m := range resp.GetMeterConfigs() {
 			list = append(list, m.Meter)
 		}
@@ -194,7 +194,7 @@ func (s *server) meterEntry(ctx context.Context, o *order) error {
 		m.ID = id
 		d.Meter(o.sw, flow.MeterMod{Command: command, Meter: m})
 	}
-	return s.apply(ctx, o.request, d)
+	return c.apply(ctx, o.request, d)
 }
 
 func readMeter(d dict) (flow.Meter, error) {

@@ -74,7 +74,7 @@ func (s *server) qosMeter(ctx context.Context, r *request, sw flow.DPID, command
 		return nil, bad("Invalid meter parameter. : meter_id=%.80s, %v", id, err)
 	}
 	r.args["cmd"] = command
-	if err := s.meterEntry(ctx, &order{r, sw, body}); err != nil {
+	if err := s.commands.meterEntry(ctx, &order{r, sw, body}); err != nil {
 		return nil, err
 	}
 	return commandResult{Result: "success", Details: fmt.Sprintf("Meter %s. : Meter ID=%s", done, id)}, nil
@@ -183,7 +183,7 @@ func (s *server) addQosRule(ctx context.Context, r *request, sw flow.DPID) (any,
 		}
 		last[v]++
 		m.Entry.Cookie = flow.Cookie(v)<<32 | flow.Cookie(last[v])
-		if err := s.modifyFlows(ctx, r, sw, m); err != nil {
+		if err := s.commands.modifyFlows(ctx, r, sw, m); err != nil {
 			return nil, err
 		}
 		result := commandResult{Result: "success", Details: fmt.Sprintf("QoS added. : qos_id=%d", last[v])}
@@ -283,7 +283,7 @@ func (s *server) deleteQosRule(ctx context.Context, r *request, sw flow.DPID) (a
 		}
 		return resultOf(sw, commandResult{Result: "failure", Details: details}), nil
 	}
-	if err := s.applyMods(ctx, r, sw, mods); err != nil {
+	if err := s.commands.applyMods(ctx, r, sw, mods); err != nil {
 		return nil, err
 	}
 	results := []any{}

@@ -12,13 +12,6 @@ import (
 	"github.com/weft-sdn/weft/internal/northbound"
 )
 
-// route maps a method and a path to a handler; {name} in the path stands for one
-// part of it.
-type route struct {
-	method, path string
-	handler      handler
-}
-
 // changes reports whether the route may change something: ofctl_rest also has
 // some queries by POST.
 func (x *route) changes() bool {
@@ -30,7 +23,7 @@ func (x *route) changes() bool {
 // even if another method would match, as Ryu does.
 func (s *server) router() http.Handler {
 	var list []route
-	for _, more := range [][]route{s.statsRoutes(), s.commandRoutes(), s.topologyRoutes(), s.confRoutes(), s.firewallRoutes(), s.gatewayRoutes(), s.qosRoutes()} {
+	for _, more := range [][]route{s.statsRoutes(), s.commands.commandRoutes(), s.topologyRoutes(), s.confRoutes(), s.firewallRoutes(), s.gatewayRoutes(), s.qosRoutes()} {
 		list = append(list, more...)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -43,3 +43,42 @@ func (s *switches) connected(text string) (flow.DPID, error) {
 	}
 	return sw, nil
 }
+
+// affected reads the entries of a switch that a flow-mod concerns, by the
+// switch's own matching; own narrows it to those of Weft's services.
+func (s *switches) affected(ctx context.Context, sw flow.DPID, m *flow.Mod, own bool) ([]flow.Entry, error) {
+	req := &api.ReadMultipartRequest{
+		Dpid: sw.String(), Kind: api.Multipart_MULTIPART_FLOW, Table: uint32(m.Entry.Table), Match: m.Entry.Match.Text(),
+		OutPort: uint32(flow.PortAny), OutGroup: flow.GroupAny,
+	}
+	cookie, mask := m.Entry.Cookie, m.CookieMask
+	if m.Command == flow.Add {
+		mask = 0
+	}
+	if m.Command == flow.Delete || m.Command == flow.DeleteStrict {
+		req.OutPort, req.OutGroup = uint32(m.OutPort), m.OutGroup
+	}
+	if own {
+		if common := mask & ownMark; cookie&common != ownCookie&common {
+			return nil, nil
+		}
+		cookie, mask = cookie&mask&^ownMark|ownCookie, mask|ownMark
+	}
+	req.Cookie, req.CookieMask = uint64(cookie), uint64(mask)
+	resp, err := s.net.read(ctx, req)
+	if err != nil {
+		if refused(err) {
+			return nil, nil // the flow-mod will be refused as well
+		}
+		return nil, err
+	}
+	var list []flow.Entry
+	for _, f := range resp.Flows {
+		e, err := entryOf(f)
+		if err != nil || f.Partial {
+			continue // no command of ours can name it: stays
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}

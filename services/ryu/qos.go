@@ -12,39 +12,44 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// qosNumbers are the last numbers given to rules, by switch and VLAN. They are
-// not stored: after a restart, numbering continues from the switches' entries.
-type qosNumbers struct {
-	mu   sync.Mutex // guards last, and is held during a change
-	last map[flow.DPID]map[uint16]uint32
+// qos is rest_qos: entries and meters of switches, queues of the service of quality of
+// service, and the numbers of rules. These are not stored: after a restart, numbering
+// continues from the switches' entries.
+type qos struct {
+	*commands
+	queue queueService
+	conf  *conf
+
+	mu   sync.Mutex                      // guards last, and is held during a change
+	last map[flow.DPID]map[uint16]uint32 // the last numbers given to rules, by switch and VLAN
 }
 
-// qosRoutes are the routes of rest_qos. Its rules are entries of the table for
+// routes returns the routes of rest_qos. Its rules are entries of the table for
 // quality of service, and its meters those of the switch: they belong to their
 // sender, as those of ofctl_rest do.
-func (s *server) qosRoutes() []route {
+func (q *qos) routes() []route {
 	of := func(h func(context.Context, *request, flow.DPID) (any, error)) handler {
-		return s.eachSwitch("qos", &s.qos.mu, h)
+		return q.eachSwitch("qos", &q.mu, h)
 	}
 	routes := []route{
-		{"GET", "/qos/queue/status/{dpid}", of(s.qosAnswer(s.queues))},
-		{"GET", "/qos/queue/{dpid}", of(s.qosQueues)},
-		{"POST", "/qos/queue/{dpid}", of(s.setQosQueues)},
-		{"DELETE", "/qos/queue/{dpid}", of(s.deleteQosQueues)},
-		{"GET", "/qos/meter/{dpid}", of(s.qosAnswer(s.meters))},
-		{"POST", "/qos/meter/{dpid}", of(s.setQosMeter)},
-		{"DELETE", "/qos/meter/{dpid}", of(s.deleteQosMeter)},
+		{"GET", "/qos/queue/status/{dpid}", of(q.answer(q.queues))},
+		{"GET", "/qos/queue/{dpid}", of(q.listQueues)},
+		{"POST", "/qos/queue/{dpid}", of(q.setQueues)},
+		{"DELETE", "/qos/queue/{dpid}", of(q.deleteQueues)},
+		{"GET", "/qos/meter/{dpid}", of(q.answer(q.meters))},
+		{"POST", "/qos/meter/{dpid}", of(q.setMeter)},
+		{"DELETE", "/qos/meter/{dpid}", of(q.deleteMeter)},
 	}
 	for _, path := range []string{"/qos/rules/{dpid}", "/qos/rules/{dpid}/{vlan}"} {
-		routes = append(routes, route{"GET", path, of(s.qosRules)}, route{"POST", path, of(s.addQosRule)}, route{"DELETE", path, of(s.deleteQosRule)})
+		routes = append(routes, route{"GET", path, of(q.rules)}, route{"POST", path, of(q.addRule)}, route{"DELETE", path, of(q.deleteRule)})
 	}
 	return routes
 }
 
-// The methods below are called with s.qos.mu held.
+// The methods below are called with mu held.
 
-// qosAnswer answers what ofctl_rest answers.
-func (s *server) qosAnswer(ask func(context.Context, *question) (any, error)) func(context.Context, *request, flow.DPID) (any, error) {
+// answer answers what ofctl_rest answers.
+func (q *qos) answer(ask func(context.Context, *question) (any, error)) func(context.Context, *request, flow.DPID) (any, error) {
 	return func(ctx context.Context, r *request, sw flow.DPID) (any, error) {
 		v, err := ask(ctx, &question{r, sw, dict{}})
 		if err != nil {
@@ -54,17 +59,17 @@ func (s *server) qosAnswer(ask func(context.Context, *question) (any, error)) fu
 	}
 }
 
-func (s *server) setQosMeter(ctx context.Context, r *request, sw flow.DPID) (any, error) {
-	result, err := s.qosMeter(ctx, r, sw, "add", "added")
+func (q *qos) setMeter(ctx context.Context, r *request, sw flow.DPID) (any, error) {
+	result, err := q.meter(ctx, r, sw, "add", "added")
 	return resultOf(sw, []any{result}), err
 }
 
-func (s *server) deleteQosMeter(ctx context.Context, r *request, sw flow.DPID) (any, error) {
-	result, err := s.qosMeter(ctx, r, sw, "delete", "deleted")
+func (q *qos) deleteMeter(ctx context.Context, r *request, sw flow.DPID) (any, error) {
+	result, err := q.meter(ctx, r, sw, "delete", "deleted")
 	return resultOf(sw, result), err
 }
 
-func (s *server) qosMeter(ctx context.Context, r *request, sw flow.DPID, command, done string) (any, error) {
+func (q *qos) meter(ctx context.Context, r *request, sw flow.DPID, command, done string) (any, error) {
 	body, err := r.dict()
 	if err != nil {
 		return nil, err
@@ -74,7 +79,7 @@ func (s *server) qosMeter(ctx context.Context, r *request, sw flow.DPID, command
 		return nil, bad("Invalid meter parameter. : meter_id=%.80s, %v", id, err)
 	}
 	r.args["cmd"] = command
-	if err := s.commands.meterEntry(ctx, &order{r, sw, body}); err != nil {
+	if err := q.meterEntry(ctx, &order{r, sw, body}); err != nil {
 		return nil, err
 	}
 	return commandResult{Result: "success", Details: fmt.Sprintf("Meter %s. : Meter ID=%s", done, id)}, nil
@@ -88,9 +93,9 @@ type qosRule struct {
 	vlan   string // that it is about, as Ryu shows it; empty: none
 }
 
-// qosList returns the rules of a switch.
-func (s *server) qosList(ctx context.Context, sw flow.DPID) ([]qosRule, error) {
-	entries, err := s.affected(ctx, sw, &flow.Mod{Command: flow.Modify, Entry: flow.Entry{Table: flow.TableQoS}}, false)
+// list returns the rules of a switch.
+func (q *qos) list(ctx context.Context, sw flow.DPID) ([]qosRule, error) {
+	entries, err := q.affected(ctx, sw, &flow.Mod{Command: flow.Modify, Entry: flow.Entry{Table: flow.TableQoS}}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -121,12 +126,12 @@ func (x *qosRule) show() map[string]any {
 	return out
 }
 
-func (s *server) qosRules(ctx context.Context, r *request, sw flow.DPID) (any, error) {
+func (q *qos) rules(ctx context.Context, r *request, sw flow.DPID) (any, error) {
 	vlan, all, err := vlanOf(r)
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.qosList(ctx, sw)
+	list, err := q.list(ctx, sw)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +152,7 @@ func (s *server) qosRules(ctx context.Context, r *request, sw flow.DPID) (any, e
 	return resultOf(sw, groups), nil
 }
 
-func (s *server) addQosRule(ctx context.Context, r *request, sw flow.DPID) (any, error) {
+func (q *qos) addRule(ctx context.Context, r *request, sw flow.DPID) (any, error) {
 	vlan, all, err := vlanOf(r)
 	if err != nil {
 		return nil, err
@@ -156,11 +161,11 @@ func (s *server) addQosRule(ctx context.Context, r *request, sw flow.DPID) (any,
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.qosList(ctx, sw)
+	list, err := q.list(ctx, sw)
 	if err != nil {
 		return nil, err
 	}
-	vlans, last := map[uint16]bool{vlan: true}, maps.Clone(s.qos.last[sw])
+	vlans, last := map[uint16]bool{vlan: true}, maps.Clone(q.last[sw])
 	if last == nil {
 		last = map[uint16]uint32{}
 	}
@@ -183,7 +188,7 @@ func (s *server) addQosRule(ctx context.Context, r *request, sw flow.DPID) (any,
 		}
 		last[v]++
 		m.Entry.Cookie = flow.Cookie(v)<<32 | flow.Cookie(last[v])
-		if err := s.commands.modifyFlows(ctx, r, sw, m); err != nil {
+		if err := q.modifyFlows(ctx, r, sw, m); err != nil {
 			return nil, err
 		}
 		result := commandResult{Result: "success", Details: fmt.Sprintf("QoS added. : qos_id=%d", last[v])}
@@ -192,7 +197,7 @@ func (s *server) addQosRule(ctx context.Context, r *request, sw flow.DPID) (any,
 		}
 		results = append(results, result)
 	}
-	s.qos.last[sw] = last
+	q.last[sw] = last
 	return resultOf(sw, results), nil
 }
 
@@ -247,7 +252,7 @@ func readQosRule(body dict, vlan uint16) (flow.Mod, error) {
 	return m, nil
 }
 
-func (s *server) deleteQosRule(ctx context.Context, r *request, sw flow.DPID) (any, error) {
+func (q *qos) deleteRule(ctx context.Context, r *request, sw flow.DPID) (any, error) {
 	vlan, all, err := vlanOf(r)
 	if err != nil {
 		return nil, err
@@ -261,7 +266,7 @@ func (s *server) deleteQosRule(ctx context.Context, r *request, sw flow.DPID) (a
 	if number != "all" && err != nil {
 		return nil, bad("Invalid qos id.")
 	}
-	list, err := s.qosList(ctx, sw)
+	list, err := q.list(ctx, sw)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +288,7 @@ func (s *server) deleteQosRule(ctx context.Context, r *request, sw flow.DPID) (a
 		}
 		return resultOf(sw, commandResult{Result: "failure", Details: details}), nil
 	}
-	if err := s.commands.applyMods(ctx, r, sw, mods); err != nil {
+	if err := q.applyMods(ctx, r, sw, mods); err != nil {
 		return nil, err
 	}
 	results := []any{}

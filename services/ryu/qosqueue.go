@@ -27,24 +27,24 @@ type queueConfig map[string]map[string]map[string]string
 // hasDatabase reports whether rest_conf_switch has given the switch a database,
 // without which Ryu makes no queues. The configuration of the service of quality
 // of service (qos.ovsdb) says where the database is.
-func (s *server) hasDatabase(sw flow.DPID) bool {
-	s.conf.mu.Lock()
-	defer s.conf.mu.Unlock()
+func (q *qos) hasDatabase(sw flow.DPID) bool {
+	q.conf.mu.Lock()
+	defer q.conf.mu.Unlock()
 	var address string
-	return json.Unmarshal(s.conf.values[sw]["ovsdb_addr"], &address) == nil && address != ""
+	return json.Unmarshal(q.conf.values[sw]["ovsdb_addr"], &address) == nil && address != ""
 }
 
-// qosQueues answers with the wanted queues of a switch's ports.
-func (s *server) qosQueues(ctx context.Context, _ *request, sw flow.DPID) (any, error) {
+// listQueues answers with the wanted queues of a switch's ports.
+func (q *qos) listQueues(ctx context.Context, _ *request, sw flow.DPID) (any, error) {
 	none := resultOf(sw, commandResult{Result: "failure", Details: "Queue is not exists."})
-	if !s.hasDatabase(sw) {
+	if !q.hasDatabase(sw) {
 		return none, nil
 	}
-	resp, err := s.queue.listQueues(ctx, &api.QosListQueuesRequest{})
+	resp, err := q.queue.listQueues(ctx, &api.QosListQueuesRequest{})
 	if err != nil {
 		return nil, err
 	}
-	names := s.view().portNames(sw)
+	names := q.view().portNames(sw)
 	list := map[string]queueConfig{}
 	for _, p := range resp.Ports {
 		if p.Dpid != sw.String() || p.State == "removing" {
@@ -76,16 +76,16 @@ func showQueues(list []*api.QosQueue) queueConfig {
 	return out
 }
 
-// setQosQueues gives queues to a port of a switch, or to all.
-func (s *server) setQosQueues(ctx context.Context, r *request, sw flow.DPID) (any, error) {
-	if !s.hasDatabase(sw) {
+// setQueues gives queues to a port of a switch, or to all.
+func (q *qos) setQueues(ctx context.Context, r *request, sw flow.DPID) (any, error) {
+	if !q.hasDatabase(sw) {
 		return resultOf(sw, commandResult{Result: "failure", Details: "ovs_bridge is not exists"}), nil
 	}
 	body, err := r.dict()
 	if err != nil {
 		return nil, err
 	}
-	names := s.view().portNames(sw)
+	names := q.view().portNames(sw)
 	if v, ok := body["port_name"]; ok && v != nil {
 		name, _ := v.(string)
 		maps.DeleteFunc(names, func(_ uint32, n string) bool { return n != name })
@@ -98,7 +98,7 @@ func (s *server) setQosQueues(ctx context.Context, r *request, sw flow.DPID) (an
 		return nil, err
 	}
 	for _, port := range slices.Sorted(maps.Keys(names)) {
-		got, err := s.queue.setQueues(ctx, &api.QosSetQueuesRequest{Queues: &api.QosQueues{Dpid: sw.String(), Port: port, MaxKbps: most, Queues: queues}})
+		got, err := q.queue.setQueues(ctx, &api.QosSetQueuesRequest{Queues: &api.QosQueues{Dpid: sw.String(), Port: port, MaxKbps: most, Queues: queues}})
 		if err != nil {
 			return nil, err
 		}
@@ -154,12 +154,12 @@ func readRate(d dict, name string) (uint32, error) {
 	return uint32((n + 999) / 1000), err
 }
 
-// deleteQosQueues removes the queues of a switch's ports.
-func (s *server) deleteQosQueues(ctx context.Context, _ *request, sw flow.DPID) (any, error) {
-	if !s.hasDatabase(sw) {
+// deleteQueues removes the queues of a switch's ports.
+func (q *qos) deleteQueues(ctx context.Context, _ *request, sw flow.DPID) (any, error) {
+	if !q.hasDatabase(sw) {
 		return resultOf(sw, "failure"), nil
 	}
-	resp, err := s.queue.listQueues(ctx, &api.QosListQueuesRequest{})
+	resp, err := q.queue.listQueues(ctx, &api.QosListQueuesRequest{})
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (s *server) deleteQosQueues(ctx context.Context, _ *request, sw flow.DPID) 
 		if p.Dpid != sw.String() {
 			continue
 		}
-		if _, err := s.queue.deleteQueues(ctx, &api.QosDeleteQueuesRequest{Dpid: p.Dpid, Port: p.Port}); err != nil {
+		if _, err := q.queue.deleteQueues(ctx, &api.QosDeleteQueuesRequest{Dpid: p.Dpid, Port: p.Port}); err != nil {
 			return nil, err
 		}
 	}

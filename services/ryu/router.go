@@ -23,7 +23,7 @@ func (x *route) changes() bool {
 // even if another method would match, as Ryu does.
 func (s *server) router() http.Handler {
 	var list []route
-	for _, more := range [][]route{s.statsRoutes(), s.commands.commandRoutes(), s.topologyRoutes(), s.confRoutes(), s.firewallRoutes(), s.gatewayRoutes(), s.qosRoutes()} {
+	for _, more := range [][]route{s.statsRoutes(), s.commands.commandRoutes(), s.topologyRoutes(), s.confRoutes(), s.firewallRoutes(), s.gatewayRoutes(), s.qos.routes()} {
 		list = append(list, more...)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

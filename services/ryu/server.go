@@ -35,8 +35,7 @@ type server struct {
 	conf     *conf
 	firewall *firewall
 	gateways *gateways
-	queue    queueService
-	qos      qosNumbers
+	qos      *qos
 	count    func(ok bool)
 	noRoom   func() // counts connections closed to make room for others
 	audit    *auditlog.Log

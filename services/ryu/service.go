@@ -71,9 +71,9 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		return err
 	}
 	s := &server{config: *cfg, owners: owners, switches: switches{network{env}, func() view { return view{weft.NIB(env)} }}, stream: stream, conf: conf, firewall: firewall, log: env.Log}
-	s.queue, s.qos.last = network{env}, map[flow.DPID]map[uint16]uint32{}
 	s.gateways = &gateways{service: network{env}}
 	s.commands = commands{&s.switches, cfg.ReportRefusals, env.Log}
+	s.qos = &qos{commands: &s.commands, queue: network{env}, conf: conf, last: map[flow.DPID]map[uint16]uint32{}}
 	firewall.filter, firewall.tell = network{env}, s.commands.unconfirmed
 	requests := map[bool]weft.Counter{
 		true:  env.Metric.Counter("requests_total", "Requests, by whether they succeeded.", "result", "ok"),

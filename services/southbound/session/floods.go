@@ -1,6 +1,7 @@
 package session
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -8,58 +9,73 @@ import (
 	"github.com/weft-sdn/weft/services/southbound/admission"
 )
 
+// floods is the admission of a session's packet-ins, and what limits floods of them.
+// Only the reading goroutine uses it, except for limits.
+type floods struct {
+	*channel
+	alive     *liveness
+	handshake *handshake
+	send      func(*flow.Decision) // adds the messages of a flood limiter to those of the batch
+
+	filter  admission.Filter
+	backlog backlog
+	sent    admission.Rate
+	without bool                             // the switch refuses flood limiters
+	xids    []uint32                         // of the last messages of a flood limiter
+	limits  atomic.Pointer[[]*api.PortLimit] // as of the last window; nil if there are none
+}
+
 // roll ends a window of the session's admission. It publishes which ports are
 // now limited and which no longer are, and writes or removes their meters.
-func (s *Session) roll(now int64, behind bool) {
-	s.admission.Rule = s.shared.Config.Load().Flood
-	before := len(s.admission.Limited)
-	by := admission.Pressure{Full: behind || s.alive.queueFull(now), Elsewhere: s.shared.sending.Add(now, &s.sent, s.admission.Rate)}
-	changes := s.admission.Roll(now, by, nil)
+func (f *floods) roll(now int64, behind bool) {
+	f.filter.Rule = f.shared.Config.Load().Flood
+	before := len(f.filter.Limited)
+	by := admission.Pressure{Full: behind || f.alive.queueFull(now), Elsewhere: f.shared.sending.Add(now, &f.sent, f.filter.Rate)}
+	changes := f.filter.Roll(now, by, nil)
 	for _, c := range changes {
 		if c.Ended {
-			s.removeLimiter(c.Limit)
+			f.removeLimiter(c.Limit)
 		}
-		s.floodChanged(c)
+		f.publish(c)
 	}
-	if len(s.admission.Limited) == 0 {
+	if len(f.filter.Limited) == 0 {
 		if before > 0 {
-			s.limits.Store(nil)
+			f.limits.Store(nil)
 		}
 		return
 	}
 	var list []*api.PortLimit
-	for _, l := range s.admission.Limited {
-		s.writeLimiter(l, now)
-		list = append(list, s.describeLimit(l))
+	for _, l := range f.filter.Limited {
+		f.writeLimiter(l, now)
+		list = append(list, f.describe(l))
 	}
-	s.limits.Store(&list)
+	f.limits.Store(&list)
 }
 
-// floodChanged publishes that the limit of a port began or ended.
-func (s *Session) floodChanged(c admission.Change) {
-	l := s.describeLimit(c.Limit)
+// publish publishes that the limit of a port began or ended.
+func (f *floods) publish(c admission.Change) {
+	l := f.describe(c.Limit)
 	if c.Ended {
-		s.shared.Log.Info("flood over", "dpid", s.DPID, "port", l.Port, "shed", l.Shed, "since", l.Since)
+		f.shared.Log.Info("flood over", "dpid", f.DPID, "port", l.Port, "shed", l.Shed, "since", l.Since)
 	} else {
-		s.shared.total.floods.Add(1)
-		s.shared.Log.Warn("flood of packet-ins limited", "dpid", s.DPID, "port", l.Port, "class", l.Class, "per_second", int(l.Offered), "limit", int(l.Limit))
+		f.shared.total.floods.Add(1)
+		f.shared.Log.Warn("flood of packet-ins limited", "dpid", f.DPID, "port", l.Port, "class", l.Class, "per_second", int(l.Offered), "limit", int(l.Limit))
 	}
-	s.shared.FloodChanged(&api.FloodChanged{Limit: l, Ended: c.Ended})
+	f.shared.FloodChanged(&api.FloodChanged{Limit: l, Ended: c.Ended})
 }
 
-// Settle adds the counts of a session that is over to the totals, and
-// publishes that its limits are over. Nobody reads the session any more.
-func (s *Session) Settle() {
-	s.shared.total.addClosed(&s.count)
-	s.limits.Store(nil)
-	for _, l := range s.admission.Limited {
-		s.floodChanged(admission.Change{Limit: l, Ended: true})
+// end publishes that the limits of a session that is over are over. Nobody reads the
+// session any more.
+func (f *floods) end() {
+	f.limits.Store(nil)
+	for _, l := range f.filter.Limited {
+		f.publish(admission.Change{Limit: l, Ended: true})
 	}
 }
 
-func (s *Session) describeLimit(l *admission.PortLimit) *api.PortLimit {
+func (f *floods) describe(l *admission.PortLimit) *api.PortLimit {
 	p := &api.PortLimit{
-		Dpid: s.DPID.String(), Port: uint32(l.Port), Class: l.Class.String(), Offered: l.Offered, Limit: l.Rate, Where: "controller",
+		Dpid: f.DPID.String(), Port: uint32(l.Port), Class: l.Class.String(), Offered: l.Offered, Limit: l.Rate, Where: "controller",
 		Since: time.Unix(0, l.Since).UTC().Format(time.RFC3339), Shed: l.Shed,
 	}
 	if l.Limiter.Pushed != 0 {

@@ -10,12 +10,6 @@ import (
 	"github.com/weft-sdn/weft/services/southbound/admission"
 )
 
-// limiters is the state of a session's flood limiters.
-type limiters struct {
-	without bool     // the switch refuses them
-	xids    []uint32 // of the last messages
-}
-
 // When flood limiters are written.
 const (
 	limiterAfter   = int64(200 * time.Millisecond) // after the limit of a port began
@@ -26,16 +20,16 @@ const (
 // flood has lasted a while, and again before it times out if the flood goes on.
 // The limiter affects only what would go to the controller; packets that match
 // other entries pass.
-func (s *Session) writeLimiter(l *admission.PortLimit, now int64) {
+func (f *floods) writeLimiter(l *admission.PortLimit, now int64) {
 	traps, misses := l.Class == admission.ClassNeighbours, l.Class != admission.ClassNeighbours
 	g := &l.Limiter
 	lasting := g.Pushed != 0 && now-g.Pushed < int64(admission.LimiterTimeout)*1e9
 	if !lasting {
 		g.Pushed = 0
 	}
-	table := flow.ForwardTable(s.handshake.usable, s.Version == openflow.V10)
+	table := flow.ForwardTable(f.handshake.usable, f.Version == openflow.V10)
 	switch {
-	case !s.shared.Config.Load().FloodMeters || s.Version == openflow.V10 || s.limiters.without:
+	case !f.shared.Config.Load().FloodMeters || f.Version == openflow.V10 || f.without:
 		return
 	case l.Table != table && (table == 0 || l.Table != flow.TableNeighbours):
 		return // policies send it
@@ -45,40 +39,56 @@ func (s *Session) writeLimiter(l *admission.PortLimit, now int64) {
 		return
 	}
 	g.Traps, g.Misses = traps || lasting && g.Traps, misses || lasting && g.Misses
-	g.LLC = s.handshake.desc.Hardware == api.OpenVSwitch
+	g.LLC = f.handshake.desc.Hardware == api.OpenVSwitch
 	g.Rate = uint32(l.Rate + l.Rate/4) // above the limit: shows whether the flood lasts
 	g.Pushed = now
 	d := &flow.Decision{}
 	meter := flow.Meter{ID: flow.GuardMeters + uint32(l.Port), Flags: openflow.MeterFlagPktps | openflow.MeterFlagBurst,
 		Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: g.Rate, BurstSize: max(1, g.Rate/4)}}}
 	if !lasting {
-		d.Meter(s.DPID, flow.MeterMod{Command: flow.Delete, Meter: flow.Meter{ID: meter.ID}}) // from an earlier run
-		d.Meter(s.DPID, flow.MeterMod{Command: flow.Add, Meter: meter})
+		d.Meter(f.DPID, flow.MeterMod{Command: flow.Delete, Meter: flow.Meter{ID: meter.ID}}) // from an earlier run
+		d.Meter(f.DPID, flow.MeterMod{Command: flow.Add, Meter: meter})
 	} else {
-		d.Meter(s.DPID, flow.MeterMod{Command: flow.Modify, Meter: meter})
+		d.Meter(f.DPID, flow.MeterMod{Command: flow.Modify, Meter: meter})
 	}
 	for _, e := range admission.LimiterEntries(g, table, l.Port, l.MAC) {
-		m := d.AddFlow(s.DPID)
+		m := d.AddFlow(f.DPID)
 		m.Entry = e
 		if e.Goto != 0 {
 			continue
 		}
 		m.Entry.Meter = meter.ID
-		m.Entry.Apply = d.Actions(flow.ToController(s.shared.number(), flow.ReasonAction))
+		m.Entry.Apply = d.Actions(flow.ToController(f.shared.number(), flow.ReasonAction))
 	}
-	s.sendLimiter(d)
+	f.send(d)
 }
 
 // removeLimiter removes the flood limiter of a port whose flood is over. With the
 // meter the switch removes the entries that use it (OpenFlow 1.3.5 §6.5).
-func (s *Session) removeLimiter(l *admission.PortLimit) {
-	if l.Limiter.Pushed == 0 || s.limiters.without {
+func (f *floods) removeLimiter(l *admission.PortLimit) {
+	if l.Limiter.Pushed == 0 || f.without {
 		return
 	}
 	l.Limiter.Pushed = 0
 	d := &flow.Decision{}
-	d.Meter(s.DPID, flow.MeterMod{Command: flow.Delete, Meter: flow.Meter{ID: flow.GuardMeters + uint32(l.Port)}})
-	s.sendLimiter(d)
+	d.Meter(f.DPID, flow.MeterMod{Command: flow.Delete, Meter: flow.Meter{ID: flow.GuardMeters + uint32(l.Port)}})
+	f.send(d)
+}
+
+// refused handles the switch's refusal of a flood limiter's message, and
+// reports whether it was one. From then on floods are shed on arrival.
+func (f *floods) refused(e openflow.Error) bool {
+	if !slices.Contains(f.xids, e.Xid) {
+		return false
+	}
+	if !f.without {
+		f.without = true
+		f.shared.Log.Warn("switch takes no meters: floods are shed on arrival only", "dpid", f.DPID, "error", e.Error())
+	}
+	for _, l := range f.filter.Limited {
+		l.Limiter.Pushed = 0
+	}
+	return true
 }
 
 // sendLimiter adds the messages of a flood limiter to those of the batch. The
@@ -88,7 +98,7 @@ func (s *Session) sendLimiter(d *flow.Decision) {
 		s.shared.Receiver.limit(s.DPID, d)
 		return
 	}
-	s.limiters.xids = s.limiters.xids[:0]
+	s.floods.xids = s.floods.xids[:0]
 	ws := s.in.ws
 	barrier := false
 	for i := range d.Ops {
@@ -104,23 +114,7 @@ func (s *Session) sendLimiter(d *flow.Decision) {
 			continue
 		}
 		ws.own = b
-		s.limiters.xids = append(s.limiters.xids, xid)
+		s.floods.xids = append(s.floods.xids, xid)
 		s.batch.op(op.Kind)
 	}
-}
-
-// refused handles the switch's refusal of a flood limiter's message, and
-// reports whether it was one. From then on floods are shed on arrival.
-func (g *limiters) refused(s *Session, e openflow.Error) bool {
-	if !slices.Contains(g.xids, e.Xid) {
-		return false
-	}
-	if !g.without {
-		g.without = true
-		s.shared.Log.Warn("switch takes no meters: floods are shed on arrival only", "dpid", s.DPID, "error", e.Error())
-	}
-	for _, l := range s.admission.Limited {
-		l.Limiter.Pushed = 0
-	}
-	return true
 }

@@ -23,7 +23,7 @@ func (h *Shared) Shed() map[string]uint64 {
 // Limits returns the ports that are limited on a switch, or on all, in order.
 func (h *Shared) Limits(dpid string) (list []*api.PortLimit) {
 	for sw, s := range h.Up.All() {
-		if l := s.limits.Load(); l != nil && (dpid == "" || dpid == sw.String()) {
+		if l := s.floods.limits.Load(); l != nil && (dpid == "" || dpid == sw.String()) {
 			list = append(list, *l...)
 		}
 	}

@@ -21,7 +21,7 @@ func (s *Session) refused(msg []byte) error {
 		return nil
 	}
 	waited, err := s.waits.refuse(e)
-	if waited || s.limiters.refused(s, e) {
+	if waited || s.floods.refused(e) {
 		return err
 	}
 	event := &api.SwitchError{Dpid: s.DPID.String(), Type: uint32(e.Type), Code: uint32(e.Code), Text: e.Error(), Xid: e.Xid}

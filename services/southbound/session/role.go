@@ -35,8 +35,8 @@ func (s *Session) Activate() {
 	s.active = true
 	s.Role.begin(time.Now())
 	s.pipeline = s.shared.Open(s.DPID, s.applyRemote)
-	s.admission = admission.NewFilter(s.shared.Config.Load().Flood, s.account)
-	s.backlog.away, _ = s.pipeline.(awayer)
+	s.floods.filter = admission.NewFilter(s.shared.Config.Load().Flood, s.account)
+	s.floods.backlog.away, _ = s.pipeline.(awayer)
 	var left []recovery.LeftOver
 	s.outgoing, left = s.shared.recovery.Begin(s.DPID)
 	s.progress.Ring = s.outgoing.Ring

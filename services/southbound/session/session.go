@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -44,8 +43,6 @@ type Session struct {
 	Role      roleState
 	ports     portTable
 
-	limits atomic.Pointer[[]*api.PortLimit] // as of the last window; nil if there are none
-
 	// Only the reading goroutine uses these, again for each packet.
 	active    bool // this process is master, and the system knows the switch
 	pipeline  Pipeline
@@ -53,10 +50,7 @@ type Session struct {
 	progress  recovery.Progress
 	outgoing  recovery.Outgoing
 	leftOvers leftOvers
-	admission admission.Filter
-	backlog   backlog
-	sent      admission.Rate
-	limiters  limiters
+	floods    floods
 	refusals  refusals
 
 	at      int64        // when the batch began, by the clock of the beats
@@ -85,6 +79,7 @@ func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
 	s.ports.channel, s.ports.known = c, map[flow.Port]*port{}
 	s.handshake = handshake{channel: c, role: &s.Role, ports: &s.ports, secrets: secrets}
 	s.handshake.takeIdentity = func(sw dpid) error { return h.owner.Identify(s, sw) }
+	s.floods.channel, s.floods.alive, s.floods.handshake, s.floods.send = c, &s.alive, &s.handshake, s.sendLimiter
 	s.Role.announceRestored = func() { h.owner.AnnounceRestored(s) }
 	s.waits.account, s.waiting.Account, s.handshake.async.kept.Account = s.account, s.account, s.account
 	s.progress.Tally = h.tally
@@ -100,7 +95,7 @@ func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
 	if s.in.raw != nil && s.in.records == nil {
 		s.in.early = newReadAhead(&s.alive, &s.progress, s.in.raw)
 	}
-	s.pipeline, s.admission = Idle{}, admission.NewFilter(cfg.Flood, s.account)
+	s.pipeline, s.floods.filter = Idle{}, admission.NewFilter(cfg.Flood, s.account)
 	s.alive.lastRead.Store(s.Begun.UnixNano())
 	return s
 }
@@ -189,8 +184,8 @@ func (s *Session) receive() error {
 			s.progress.Read(left)
 		}
 		ws.packet.Switch, ws.packet.Time = s.DPID, now
-		if behind := s.backlog.evaluate(s.in, now); s.admission.Due(now) {
-			s.roll(now, behind)
+		if behind := s.floods.backlog.evaluate(s.in, now); s.floods.filter.Due(now) {
+			s.floods.roll(now, behind)
 		}
 		if urgent && s.shared.Config.Load().RealtimeFirst {
 			if err := s.handleUrgent(); err != nil {
@@ -241,8 +236,8 @@ func (s *Session) receive() error {
 func (s *Session) flush() error {
 	away, settled := int64(s.batch.away), int64(s.batch.packetIns-s.batch.away)
 	s.count.add(&s.batch.batchCounts)
-	if s.admission.AnyShed {
-		s.shared.total.shedPacketIns(&s.admission)
+	if s.floods.filter.AnyShed {
+		s.shared.total.shedPacketIns(&s.floods.filter)
 	}
 	s.progress.Leave(away)
 	s.pipeline.Flush()
@@ -364,6 +359,13 @@ func (s *Session) portStatus(reason openflow.PortReason, desc *openflow.PortDesc
 	return s.ports.report(reason, desc)
 }
 
+// Settle adds the counts of a session that is over to the totals, and
+// publishes that its limits are over. Nobody reads the session any more.
+func (s *Session) Settle() {
+	s.shared.total.addClosed(&s.count)
+	s.floods.end()
+}
+
 // PortList returns the ports in the order of their numbers.
 func (s *Session) PortList() []*api.Port { return s.ports.list() }
 
@@ -377,7 +379,7 @@ func (s *Session) packetIn(msg []byte) error {
 	if in.Parsed = !packet.ParseEthernet(in.Data, &in.Key); in.Parsed {
 		packet.Parse(in.Data, &in.Key) // too short for any header: this clears the last key
 	}
-	if s.admission.Admit(in) != admission.Admitted {
+	if s.floods.filter.Admit(in) != admission.Admitted {
 		return nil
 	}
 	in.Role, in.Src, in.Dst, in.DstMAC = 0, flow.Location{}, flow.Location{}, flow.MAC{}

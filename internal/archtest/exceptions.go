@@ -59,6 +59,6 @@ var tangled = map[string]int{
 	"services/nodes":              5,
 	"services/router":             9,
 	"services/southbound":         4,
-	"services/southbound/session": 34,
+	"services/southbound/session": 29,
 	"services/tunnels":            22,
 }

@@ -147,3 +147,47 @@ func (p *pulse) beats() bool {
 	until := p.until.Load()
 	return until != 0 && time.Now().UnixNano() < until
 }
+
+// peer is a session as the standing order for beats sees it.
+type peer struct{ *channel }
+
+func (p peer) NextXid() uint32 { return p.xid.Add(1) }
+
+// SendBeat sends an echo request, ahead of all queued messages if what is
+// real-time is first.
+func (p peer) SendBeat(msg []byte) error {
+	if p.shared.Config.Load().RealtimeFirst {
+		return p.out.putFirst(msg)
+	}
+	return p.out.put(msg)
+}
+
+// beginBeats puts the switch under the standing order.
+func (l *liveness) beginBeats() {
+	request, err := l.Version.AppendEchoRequest(nil, 0, nil)
+	if err == nil { // the versions that a session may have all have one
+		l.beat.Store(l.shared.Beats.Add(peer{l.channel}, l.DPID.String(), request))
+	}
+}
+
+// endBeats undoes beginBeats.
+func (l *liveness) endBeats(cause error) {
+	m := l.beat.Swap(nil)
+	if m == nil {
+		return
+	}
+	reason := "closed"
+	if cause != nil {
+		reason = Printable(cause.Error())
+	}
+	l.shared.Beats.Drop(m, reason)
+}
+
+// joinBeat adds the switch's next beat to messages that are about to be
+// written to it, if it is due soon; at is about now, by the clock of the beats.
+func (l *liveness) joinBeat(b []byte, at int64) []byte {
+	if m := l.beat.Load(); m != nil {
+		return m.Join(b, at)
+	}
+	return b
+}

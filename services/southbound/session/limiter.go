@@ -90,31 +90,3 @@ func (f *floods) refused(e openflow.Error) bool {
 	}
 	return true
 }
-
-// sendLimiter adds the messages of a flood limiter to those of the batch. The
-// meters are confirmed before the entries that use them.
-func (s *Session) sendLimiter(d *flow.Decision) {
-	if s.shared.Receiver != nil {
-		s.shared.Receiver.limit(s.DPID, d)
-		return
-	}
-	s.floods.xids = s.floods.xids[:0]
-	ws := s.in.ws
-	barrier := false
-	for i := range d.Ops {
-		op := &d.Ops[i]
-		if op.Kind == flow.OpFlow && !barrier {
-			barrier = true
-			ws.own = s.Version.AppendBarrierRequest(ws.own, s.batch.nextXid(&s.channel))
-		}
-		xid := s.batch.nextXid(&s.channel)
-		b, err := s.appendOp(ws.own, d, op, xid)
-		if err != nil {
-			s.shared.countUnsendable(&s.channel, op.Kind, err)
-			continue
-		}
-		ws.own = b
-		s.floods.xids = append(s.floods.xids, xid)
-		s.batch.op(op.Kind)
-	}
-}

@@ -6,11 +6,7 @@ import (
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
-	"github.com/weft-sdn/weft/services/southbound/admission"
 )
-
-// Receives reports whether packets of the switch may be sent here.
-func (s *Session) Receives() bool { return s.handshake.setRole != nil }
 
 // enroll makes the connection one for packet-ins: as a slave, which gets
 // packet-ins if it asks for them (OpenFlow 1.3.5 §6.3.6, §7.3.10), and with the
@@ -62,21 +58,6 @@ func (hs *handshake) confirmMessage(xid uint32, msg []byte) error {
 	}
 	_, err := hs.reply(xid, openflow.TypeBarrierReply, "barrier reply")
 	return err
-}
-
-// prepareForReceiver prepares a packet-in of a receiver for the stages. It returns false for
-// LLDP, because the southbound gets all of it.
-func (s *Session) prepareForReceiver(in *flow.PacketIn) bool {
-	switch {
-	case s.handshake.setRole == nil:
-		s.shared.Receiver.Strangers.Add(1)
-		return false
-	case in.Key.EthType == flow.EthTypeLLDP || in.Key.EthType == admission.EthTypeBDDP:
-		s.shared.Receiver.Probes.Add(1)
-		return false
-	}
-	s.handshake.setRole(in)
-	return true
 }
 
 // limit passes a flood limiter to the southbound, which confirms its meter

@@ -104,6 +104,9 @@ func NewSession(h *Shared, conn net.Conn, secrets *secure.Secrets) *Session {
 // has not come so far.
 func (s *Session) Claimed() flow.DPID { return s.handshake.feature.DPID }
 
+// Receives reports whether packets of the switch may be sent here.
+func (s *Session) Receives() bool { return s.handshake.setRole != nil }
+
 // Check sends an echo to a silent switch and ends the session of a switch that
 // does not answer, does not read, does not finish a message, or obeys another
 // master. It also sends packets and events that are held for too long.
@@ -398,4 +401,19 @@ func (s *Session) packetIn(msg []byte) error {
 	}
 	s.emit(d)
 	return nil
+}
+
+// prepareForReceiver prepares a packet-in of a receiver for the stages. It returns false for
+// LLDP, because the southbound gets all of it.
+func (s *Session) prepareForReceiver(in *flow.PacketIn) bool {
+	switch {
+	case s.handshake.setRole == nil:
+		s.shared.Receiver.Strangers.Add(1)
+		return false
+	case in.Key.EthType == flow.EthTypeLLDP || in.Key.EthType == admission.EthTypeBDDP:
+		s.shared.Receiver.Probes.Add(1)
+		return false
+	}
+	s.handshake.setRole(in)
+	return true
 }

@@ -24,7 +24,7 @@ import (
 func publisher(t testing.TB, c local.Config, subscribers ...weft.Spec) (env *weft.Env, stop func() error) {
 	t.Helper()
 	ready := make(chan struct{})
-	spec := weft.Spec{Name: "hosts", Publishes: weft.Subjects(api.HostChangedEvent), Run: func(ctx context.Context, e *weft.Env) error {
+	spec := weft.Spec{Name: "hosts", Publishes: weft.Subjects(api.HostChangedEvent, api.HostsSettledEvent), Run: func(ctx context.Context, e *weft.Env) error {
 		env = e
 		close(ready)
 		return weft.Serve(ctx, e)

@@ -83,7 +83,7 @@ func TestReadsAreDeclared(t *testing.T) {
 		return nil
 	})
 	read.Subscribes, read.Reads = nil, nib.Hosts
-	worker, err := local.New(local.Config{Specs: []weft.Spec{{Name: "hosts", Publishes: weft.Subjects(api.HostChangedEvent), Run: func(ctx context.Context, env *weft.Env) error {
+	worker, err := local.New(local.Config{Specs: []weft.Spec{{Name: "hosts", Publishes: weft.Subjects(api.HostChangedEvent, api.HostsSettledEvent), Run: func(ctx context.Context, env *weft.Env) error {
 		return weft.Serve(ctx, env)
 	}}, read}})
 	if err != nil {

@@ -74,8 +74,8 @@ const (
 // NewBaselineFlows returns the baseline flows of an owner. The service lists
 // flowrules.SetStanding in Spec.Calls, passes the events SwitchChanged and
 // FlowsObserved to the methods of these names, and calls Run, which does the
-// work. If its Spec subscribes to RolesSettled, it passes that event, too. Until
-// the roles of a switch are settled, the switch keeps the entries of an earlier
+// work. If its Spec reads nib.Settled or subscribes to RolesSettled, it passes that,
+// too. Until the roles of a switch are settled, the switch keeps the entries of an earlier
 // run, because the set may still lack entries for the ports of links.
 //
 // want returns the whole set of a switch, or nil if it has none. It is called for
@@ -130,11 +130,19 @@ func (k *BaselineFlows) SwitchChanged(ev *api.SwitchChanged) {
 	k.enqueueAll(s)
 }
 
-// NetworkChanged handles the changes of switches in a snapshot. A service that
-// calls it from its OnChange handler needs no handler of SwitchChanged.
+// NetworkChanged handles the changes of switches in a snapshot, and which of them have
+// settled. A service that calls it from its OnChange handler needs no handler of
+// SwitchChanged, nor of RolesSettled if it reads nib.Settled.
 func (k *BaselineFlows) NetworkChanged(c nib.Change) {
 	for _, e := range c.Connections() {
 		k.SwitchChanged(e)
+	}
+	for _, s := range c.Settled() {
+		if s.Is != nil {
+			k.RolesSettled(s.Is.Is)
+		} else {
+			k.RolesSettled(&api.RolesSettled{Dpid: s.Was.Is.Dpid, Gone: true})
+		}
 	}
 }
 
@@ -173,7 +181,7 @@ func (k *BaselineFlows) mustKeepOld(dpid string) bool {
 		return true
 	}
 	settling := func(s Subject) bool { return s.SubjectName() == api.RolesSettledEvent.Name }
-	if !slices.ContainsFunc(k.env.spec.Subscribes, settling) ||
+	if !slices.ContainsFunc(k.env.spec.Wants(), settling) ||
 		!slices.ContainsFunc(k.env.runtime.Specs(), func(s Spec) bool { return slices.ContainsFunc(s.Publishes, settling) }) {
 		return false
 	}

@@ -210,7 +210,7 @@ func (p *Policy[M, T]) serve(ctx context.Context) error {
 	default:
 		return p.answer()
 	}
-	weft.OnChange(env, nib.Switches|k.Reads, func(c nib.Change) {
+	weft.OnChange(env, k.reads(), func(c nib.Change) {
 		if k.Network != nil {
 			k.Network(c)
 		}
@@ -225,10 +225,15 @@ func (p *Policy[M, T]) serve(ctx context.Context) error {
 		}
 		p.flows.FlowsObserved(e)
 	})
-	if k.Reads&nib.Roles != 0 {
-		weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { p.flows.RolesSettled(e) })
-	}
 	return p.answer()
+}
+
+// reads returns the parts of the network that a service of the kind reads.
+func (k *Kind[M, T]) reads() nib.Parts {
+	if k.Reads&nib.Roles != 0 {
+		return nib.Switches | nib.Settled | k.Reads
+	}
+	return nib.Switches | k.Reads
 }
 
 func (k *Kind[M, T]) bucket() string {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
-	"github.com/weft-sdn/weft/nib"
 )
 
 // Declare adds to a Spec what a Policy of the kind uses.
@@ -19,10 +18,7 @@ func Declare[M Message, T comparable](s weft.Spec, k Kind[M, T]) weft.Spec {
 		s.Calls = append(s.Calls, api.SetStanding)
 		s.Subscribes = append(s.Subscribes, api.FlowsObservedEvent)
 	}
-	if k.Reads&nib.Roles != 0 {
-		s.Subscribes = append(s.Subscribes, api.RolesSettledEvent)
-	}
-	s.Reads |= nib.Switches | k.Reads
+	s.Reads |= k.reads()
 	s.Buckets = append([]string{k.bucket()}, s.Buckets...)
 	s.Class, s.Scale = weft.Latency, weft.PerPartition
 	return s

@@ -91,7 +91,7 @@ func (t *linkTable) risks(c crossing) (list []string) {
 }
 
 // linkChanged follows a link. One that is no more stays, as down: a link that is not
-// known counts as up for a while. It is called with mu held.
+// known counts as up until discovery has said that it is absent. It is called with mu held.
 func (b *store) linkChanged(s nib.Step[nib.Link]) {
 	k, m := cmp.Or(s.Is, s.Was).Key, cmp.Or(s.Is, s.Was).Is
 	set := m.GetSettings()
@@ -135,9 +135,20 @@ func (b *store) whole(p lsp) bool {
 		if b.dead[flow.Location{Switch: p[i].sw, Port: p[i].out}] || b.dead[flow.Location{Switch: p[i+1].sw, Port: p[i+1].in}] {
 			return false
 		}
-		if l := b.links.linkOf(p, i); l != nil && !l.up || l == nil && !b.now().Before(b.trust) {
+		if l := b.links.linkOf(p, i); l != nil && !l.up || l == nil && b.absent(flow.Location{Switch: p[i].sw, Port: p[i].out}, flow.Location{Switch: p[i+1].sw, Port: p[i+1].in}) {
 			return false
 		}
 	}
 	return len(p) > 1
+}
+
+// ofLinks are the parts of the network that say which links there are.
+const ofLinks = nib.Links | nib.Roles
+
+// absent reports whether there is no link between two ports, none being known: discovery
+// has said all of both switches, or of one of them that its port is not a link's. Until
+// then the link is as it was before a restart. It is called with mu held.
+func (b *store) absent(src, dst flow.Location) bool {
+	a, z := b.net.Settled(src.Switch), b.net.Settled(dst.Switch)
+	return b.net.Heard(ofLinks) && (a && z || a && !b.net.Has(src, flow.RoleLink) || z && !b.net.Has(dst, flow.RoleLink))
 }

@@ -40,15 +40,17 @@ func checkOverlay(m *api.Tunnel) error {
 }
 
 // carries reports whether the ports of an overlay's path are up. Those of a switch that
-// is away count as up unless they are known to be down: nodes cannot tell. It is
-// called with mu held.
+// is away count as up unless they are known to be down: nodes cannot tell. So do those of
+// which nodes has not published since the start that they wait, until which it waits itself
+// for what it has yet to hear. It is called with mu held.
 func (b *store) carries(p lsp) bool {
 	k, known := b.pairs.pairOf(p)
 	switch at := b.pairs.ports[k]; {
 	case !known:
-		return b.now().Before(b.trust)
+		return !b.pairs.answered
 	case at.state == portWaiting:
-		return b.now().Before(b.trust) || b.net.Connected(k.a) == nil || b.net.Connected(k.b) == nil
+		said := b.net.TunnelPort(nib.TunnelKey{Kind: k.kind, A: flow.Location{Switch: k.a, Port: at.a}, B: flow.Location{Switch: k.b, Port: at.b}})
+		return said == nil || b.net.Connected(k.a) == nil || b.net.Connected(k.b) == nil
 	default:
 		return at.state == portUp
 	}
@@ -82,6 +84,12 @@ func (r *repairer) askPorts(ctx context.Context) error {
 	maps.DeleteFunc(b.pairs.ports, func(k pair, _ ports) bool { return !want[k] })
 	for _, m := range resp.Ports {
 		b.learnPorts(m)
+	}
+	if !b.pairs.answered {
+		b.pairs.answered = true
+		for _, s := range b.pairs.overlays {
+			b.judge(s)
+		}
 	}
 	return nil
 }

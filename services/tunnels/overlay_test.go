@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -82,7 +83,6 @@ func TestOverlay(t *testing.T) {
 	n := newTubes(g)
 	n.state = "waiting"
 	g.tell()
-	g.b.trust = g.clock
 	there, back := &api.Tunnel{Name: "there", From: "1", To: "4", Transport: "vxlan"}, &api.Tunnel{Name: "back", From: "4", To: "1", Transport: "vxlan", Protect: true}
 	if m := g.want(there); m.State != "down" || !strings.Contains(m.Reason, "not made yet") || m.Primary != nil {
 		t.Fatal(m)
@@ -140,7 +140,6 @@ func TestChangeOfTransport(t *testing.T) {
 	n := newTubes(g)
 	n.state = "waiting"
 	g.tell()
-	g.b.trust = g.clock
 	m := g.add("a", 1, 3, true)
 	g.after = func() {
 		if _, err := g.send(m); err != nil {
@@ -204,10 +203,18 @@ func TestOverlayRestart(t *testing.T) {
 		t.Error(now)
 	}
 	g.arrives(m, 1, 4)
+	g.clock = g.clock.Add(time.Hour)
+	g.b.converged()
+	if now := g.b.get("a"); now.State != "up" {
+		t.Error("before nodes has said how the port is:", now)
+	}
+	n.is(pair{"gre", 1, 4}, "waiting", "the node of switch 4 has not made it yet")
+	if now := g.b.get("a"); now.State != "down" || !strings.Contains(now.Reason, "not made it") {
+		t.Error("after nodes has said that the port waits:", now)
+	}
 	for k := range n.made {
 		n.is(k, "up", "")
 	}
-	g.clock = g.clock.Add(2 * trusting)
 	g.b.converged()
 	if now := g.b.get("a"); now.State != "up" {
 		t.Error(now)

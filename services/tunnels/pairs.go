@@ -43,6 +43,7 @@ func (k pair) has(at ports, p lsp) bool {
 type pairTable struct {
 	ports    map[pair]ports     // those that are known
 	asked    map[pair]bool      // that nodes has, as far as is known
+	answered bool               // nodes has said which there are
 	overlays map[string]*status // the tunnels that want or have a path over a tunnel port
 }
 

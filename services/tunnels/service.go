@@ -39,7 +39,7 @@ func Spec() weft.Spec {
 }
 
 // reads is what the service reads of the network.
-const reads = nib.Switches | nib.Links | nib.Nodes | nib.TunnelPorts
+const reads = nib.Switches | nib.Roles | nib.Links | nib.Nodes | nib.TunnelPorts | nib.Settled
 
 func run(ctx context.Context, env *weft.Env) error {
 	cfg := env.Config.(*Config)

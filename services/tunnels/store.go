@@ -44,12 +44,7 @@ type store struct {
 	news     map[string]bool        // the tunnels that may differ from what was published
 	told     map[string]*api.Tunnel // as last published
 	pairs    pairTable
-	trust    time.Time // until then, links that have not been heard of count as up
 }
-
-// trusting is how long after its start the service takes for granted that the
-// links of its tunnels are there: discovery tells of them one by one.
-const trusting = 15 * time.Second
 
 func newStore(cfg *Config, bucket, bypasses object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(...flow.DPID) {}, kick: func() {}, notify: func() {},
@@ -57,7 +52,7 @@ func newStore(cfg *Config, bucket, bypasses object.Bucket, now func() time.Time,
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, links: newLinkTable(), booked: bookings{},
 		crossed:  newCrossings(),
 		sessions: map[flow.DPID]map[flow.Port]bool{}, dead: map[flow.Location]bool{},
-		over: map[flow.Location]map[string]bool{}, pairs: newPairTable(), labels: newLabels(), groups: map[uint32]bool{}, trust: now().Add(trusting)}
+		over: map[flow.Location]map[string]bool{}, pairs: newPairTable(), labels: newLabels(), groups: map[uint32]bool{}}
 	b.tunnels = object.New(&b.mu, bucket, object.Kind[*tunnel]{
 		What: "tunnel", Many: "tunnels", Most: func() int { return cfg.Tunnels }, Raise: "tunnels.tunnels",
 		Name:    func(t *tunnel) string { return t.name },
@@ -124,6 +119,9 @@ func (b *store) changed(old, now *tunnel) {
 	b.index(s, true)
 	b.book(s)
 	b.needs[name] = s
+	if old == nil && now.primary != nil { // of an earlier run
+		b.assess(s, "")
+	}
 	b.declare(append(touched, now.from)...)
 	b.kick()
 }

@@ -28,6 +28,25 @@ func newTestStore(t testing.TB, kept *wefttest.Store, cfg *Config) *store {
 
 // newTestStoreAt returns such a store with a clock.
 func newTestStoreAt(t testing.TB, kept *wefttest.Store, cfg *Config, now func() time.Time) *store {
+	b := loadTestStore(t, kept, cfg, now)
+	for sw := flow.DPID(1); sw <= 4; sw++ {
+		b.connect(sw)
+		b.feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: 9}, Role: "link"}})
+	}
+	return b
+}
+
+// connect has a switch connect, with nine ports.
+func (b *store) connect(sw flow.DPID) {
+	e := &api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3"}}
+	for p := uint32(1); p <= 9; p++ {
+		e.Ports = append(e.Ports, &api.Port{Dpid: sw.String(), Port: p, Up: true})
+	}
+	b.feed(e)
+}
+
+// loadTestStore returns a store with what is kept, to which nothing of the network is known.
+func loadTestStore(t testing.TB, kept *wefttest.Store, cfg *Config, now func() time.Time) *store {
 	bucket, err := kept.Bucket(context.Background(), "l2vpn.circuits")
 	if err != nil {
 		t.Fatal(err)
@@ -35,14 +54,6 @@ func newTestStoreAt(t testing.TB, kept *wefttest.Store, cfg *Config, now func() 
 	b := newStore(cfg, bucket, now, func(name string, err error) { t.Errorf("%s: %v", name, err) })
 	if err := b.circuits.Load(context.Background()); err != nil {
 		t.Fatal(err)
-	}
-	for sw := flow.DPID(1); sw <= 4; sw++ {
-		e := &api.SwitchChanged{Switch: &api.Switch{Dpid: sw.String(), Connected: true, Openflow: "1.3"}}
-		for p := uint32(1); p <= 9; p++ {
-			e.Ports = append(e.Ports, &api.Port{Dpid: sw.String(), Port: p, Up: true})
-		}
-		b.feed(e)
-		b.feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: sw.String(), Port: 9}, Role: "link"}})
 	}
 	return b
 }

@@ -18,6 +18,7 @@ type network struct {
 	core       core
 	mtus       map[flow.DPID]map[flow.Port]uint32         // of the ports that are known
 	capacities map[flow.Location]map[flow.Location]uint64 // kilobits per second that may be booked, of the links that leave by a port
+	returned   bool                                       // switches that have not connected are not waited for any more
 }
 
 func newNetwork() network {

@@ -93,7 +93,6 @@ func TestDeviceAtPort(t *testing.T) {
 	text := b.records()["c"]
 	b = newTestStore(t, kept, defaults())
 	b.recall("c", text)
-	b.trust = b.now()
 	is(z.String(), x.String())
 	b.over("c")
 	to := func(sw flow.DPID) string {

@@ -224,13 +224,13 @@ func (s *server) look(ctx context.Context) {
 func (s *server) watch(ctx context.Context) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
-	trust := time.After(trusting)
+	returned := time.After(returnTime)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-trust:
-			s.b.assessAll()
+		case <-returned:
+			s.b.giveUp()
 		case <-tick.C:
 			s.tunnel.keep(ctx, true)
 		case <-s.tunnel.kicked:

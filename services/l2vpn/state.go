@@ -29,7 +29,7 @@ func (b *store) assess(s *status) {
 			state, reason = "down", why
 		}
 	}
-	if s.state == state && s.reason == reason || s.recalled && s.phase == inForce && s.state != "scheduled" && state != "up" && b.now().Before(b.trust) {
+	if s.state == state && s.reason == reason || s.recalled && s.phase == inForce && s.state != "scheduled" && state != "up" && s.awaited(&b.net, &b.tunnels) != "" {
 		return
 	}
 	s.recalled = false
@@ -44,6 +44,23 @@ func (b *store) assess(s *status) {
 	s.record = ""
 	b.changes.set(s.message(b.now(), &b.net, &b.tunnels), false)
 	b.news()
+}
+
+// awaited returns what has yet to be said of a circuit since a restart, until which its
+// state is that of the earlier run; empty if all has been.
+func (s *status) awaited(net *network, tunnels *tunnelTable) string {
+	if !tunnels.told {
+		return "it is not known yet which tunnels there are"
+	}
+	for _, sw := range s.circuit.switches() {
+		switch info := net.Info(sw); {
+		case info == nil && !net.returned:
+			return fmt.Sprintf("switch %v has not connected yet", sw)
+		case info.GetConnected() && !s.confirmed(sw) && s.refused[sw] == "":
+			return fmt.Sprintf("switch %v has not said yet whether it has it", sw)
+		}
+	}
+	return ""
 }
 
 // remember takes over the states that a circuit has had in an earlier run.
@@ -63,13 +80,19 @@ func (s *status) remember(list []*api.CircuitState) {
 	}
 }
 
-// assessAll assesses all circuits.
+// assessAll assesses all circuits. It is called with mu held.
 func (b *store) assessAll() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	for _, s := range b.status {
 		b.assess(s)
 	}
+}
+
+// giveUp waits no more for switches that have not connected since the start.
+func (b *store) giveUp() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.net.returned = true
+	b.assessAll()
 }
 
 // find returns the state that a circuit has now, and why it is not up. It is
@@ -211,6 +234,9 @@ func (s *status) message(now time.Time, net *network, tunnels *tunnelTable) *api
 	m := c.wantedAt(now)
 	m.Id, m.TreeLabels, m.State, m.Reason, m.Since = c.Id, c.TreeLabels, s.state, s.reason, s.since.UTC().Format(time.RFC3339)
 	m.Avoids, m.AvoidsUntil, m.Share = c.Avoids, c.AvoidsUntil, c.Share
+	if why := s.awaited(net, tunnels); s.recalled && s.phase == inForce && why != "" {
+		m.Reason = "as before a restart: " + why
+	}
 	if s.phase == waits {
 		m.Reason += ", in " + c.from.Sub(now).Round(time.Second).String()
 		m.Planned = c.Planned

@@ -31,9 +31,8 @@ type store struct {
 	learnt   map[string]bool // vpls whose entries change
 	alloc    allocator
 	counters counterTable
-	version  uint64    // counts changes of what records returns, but those that counters counts
-	macs     uint64    // counts changes of what keptMACs returns
-	trust    time.Time // until then, what has not been heard of is as it was before
+	version  uint64 // counts changes of what records returns, but those that counters counts
+	macs     uint64 // counts changes of what keptMACs returns
 	changes  circuitChanges
 	reserved *reservedPorts
 	timed    map[string]bool // circuits that begin or end
@@ -43,9 +42,10 @@ type store struct {
 	unsettled map[string]bool      // circuits whose switches have not confirmed a change
 }
 
-// trusting is how long after its start the service waits for switches, ports and
-// tunnels to be heard of.
-const trusting = 15 * time.Second
+// returnTime is how long after its start the service waits for switches that have not
+// connected. Nobody says which will: a switch that is up tries again within eight seconds, and
+// one that is not says nothing.
+const returnTime = 15 * time.Second
 
 // status is what is done about a circuit.
 type status struct {
@@ -73,7 +73,7 @@ type status struct {
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(flow.DPID, ...string) {}, kick: func() {}, news: func() {}, tight: func() {},
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
-		tunnels: newTunnelTable(), changes: circuitChanges{}, reserved: newReservedPorts(), counters: newCounterTable(), trust: now().Add(trusting),
+		tunnels: newTunnelTable(), changes: circuitChanges{}, reserved: newReservedPorts(), counters: newCounterTable(),
 		net: newNetwork(), tails: map[tail]string{}, learnt: map[string]bool{},
 		timed: map[string]bool{}, broken: map[string]time.Time{}, detours: map[string]bool{}, unsettled: map[string]bool{},
 		alloc: newAllocator(cfg)}

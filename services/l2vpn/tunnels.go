@@ -137,6 +137,10 @@ func (b *store) learn(list []*api.Tunnel, all bool) {
 				b.tunnelChanged(name, nil)
 			}
 		}
+		if !b.tunnels.told {
+			b.tunnels.told = true
+			b.assessAll()
+		}
 	}
 }
 

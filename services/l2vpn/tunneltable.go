@@ -13,6 +13,7 @@ import (
 // that circuits want or still use. The store's mu guards it.
 type tunnelTable struct {
 	known  map[string]*api.Tunnel   // as they are
+	told   bool                     // it has been said which there are
 	wants  map[string]*wish         // as they should be
 	due    map[string]bool          // those that may not be as they should be
 	holds  map[string][]string      // by circuit, those that it wants

@@ -29,6 +29,7 @@ type producer struct {
 	unclear bool           // only the NRF can say which discoveries it fits
 	whyNot  string         // why no end point can stand for it, whatever others do; empty if one can
 	names   []string       // of it and its services, in lower case
+	front   bool           // it is the NRF, in place of which the front answers
 	sets    []string       // that it and its services are of
 
 	relayed bool  // by has registered it for another host, as an SCP does

@@ -124,7 +124,7 @@ func (p *proxy) restore(now int64) (instance, endpoints func(key, value string))
 					p.names[name] = at
 				}
 			}
-			x.resolve(p.names)
+			p.resolve(x)
 			x.unproven = k.Doubted
 			if x.drained, x.relayed = k.Drained, k.Relayed; k.Watched {
 				x.heard = now
@@ -189,7 +189,7 @@ func (p *proxy) learn(x *producer) error {
 	if !idForm.MatchString(x.id()) {
 		return fmt.Errorf("%.80q is no instance id", x.id())
 	}
-	x.resolve(p.names)
+	p.resolve(x)
 	was := p.book[x.id()]
 	if p.ended[x.id()] != nil && x.heard == 0 {
 		return nil // the NRF does not know yet
@@ -228,6 +228,17 @@ func (p *proxy) learn(x *producer) error {
 		}
 	}
 	return nil
+}
+
+// resolve finds where an instance is. Nobody else stands for the NRF, at whichever of its
+// addresses it is asked: not an end point. It is called with mu held.
+func (p *proxy) resolve(x *producer) {
+	x.resolve(p.names)
+	nrf, _, _ := p.cfg.Load().nrf()              // Validate has seen it
+	own := !x.by.IsValid() || x.by == nrf.Addr() // who else registers it wants to be taken for it
+	if x.front = own && x.profile.NFType == sbi.NRF && slices.Contains(x.named, nrf.Addr()); x.front {
+		x.whyNot = "it is the NRF, in place of which the front answers"
+	}
 }
 
 // enter puts an instance into the book. It is called with mu held.

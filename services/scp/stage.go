@@ -16,7 +16,7 @@ import (
 // index is what packets are compared with; a new one replaces it, it never
 // changes.
 type index struct {
-	doors map[netip.AddrPort][]*producer // where services are reached
+	doors map[netip.AddrPort][]*producer // where services are reached, but the NRF's
 	vips  map[netip.AddrPort]sbi.NFType  // where those of a type are
 	nfs   map[netip.Addr][]*producer
 	names map[string][]*producer
@@ -38,7 +38,7 @@ func (p *proxy) reindex() {
 	for _, nf := range p.book {
 		x.types[nf.profile.NFType] = true
 		for _, e := range nf.points {
-			if list := x.doors[e.Addr]; slices.Contains(nf.unproven, e.Addr.Addr()) {
+			if list := x.doors[e.Addr]; nf.front || slices.Contains(nf.unproven, e.Addr.Addr()) {
 				continue
 			} else if len(list) == 0 || list[len(list)-1] != nf {
 				x.doors[e.Addr] = append(list, nf)
@@ -92,7 +92,7 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	cfg := p.cfg.Load()
 	listen, _ := cfg.listen() // Validate has seen both
 	nrf, _, _ := cfg.nrf()
-	if src == listen.Addr() || src == nrf.Addr() { // the front's own, and what the NRF notifies without it
+	if src == listen.Addr() || src == nrf.Addr() || slices.ContainsFunc(x.nfs[src], func(nf *producer) bool { return nf.front }) { // the front's own, and what the NRF notifies without it
 		return flow.Next
 	}
 	at := flow.Location{Switch: in.Switch, Port: k.InPort}

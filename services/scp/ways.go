@@ -173,9 +173,14 @@ func (w *ways) inputs(p *proxy) *wayInputs {
 		return nil
 	}
 	var registered []netip.Addr
-	for _, x := range p.book {
-		registered = append(registered, x.addresses()...)
+	for _, nf := range p.book {
+		registered = append(registered, nf.addresses()...)
+		if nf.front {
+			x.past = append(x.past, nf.addresses()...)
+		}
 	}
+	slices.SortFunc(x.past, netip.Addr.Compare)
+	x.past = slices.Compact(x.past)
 	slices.SortFunc(registered, netip.Addr.Compare)
 	seen := map[netip.Addr]bool{nrf.Addr(): true}
 	for _, a := range append(registered, clients...) {

@@ -2,6 +2,7 @@ package scp
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +150,57 @@ func TestChecks(t *testing.T) {
 		g.discover(1, sbi.AMF, of, "")
 		if v := g.vip(name, func(*api.Vip) bool { return true }); v.Health.Kind != kind {
 			t.Errorf("%s: %v", name, v.Health)
+		}
+	}
+}
+
+// TestHeartbeatsPastTheFront, in virtual time: functions whose connections to the NRF are
+// from when the front was away have heartbeats go there, past the front, and are as alive as
+// the NRF says, until they speak here.
+func TestHeartbeatsPastTheFront(t *testing.T) {
+	g := newRig(t)
+	g.register(2, sbi.UDM)
+	g.stop()
+	g.start()
+	state := func() string {
+		g.proxy.mu.Lock()
+		defer g.proxy.mu.Unlock()
+		state, _ := g.proxy.book[id(2)].serves(g.now.Load(), g.cfg.Margin)
+		return state
+	}
+	g.eventually("the NRF has listed it", func() bool {
+		object.Notify(g.proxy.out)
+		g.proxy.mu.Lock()
+		defer g.proxy.mu.Unlock()
+		return g.proxy.book[id(2)].listed != 0
+	})
+	late := 10*time.Second + g.cfg.Margin + 1
+	if g.now.Add(int64(late)); state() != "" {
+		t.Errorf("without a heartbeat since the front is back: %s", state())
+	}
+	if resp := g.patch(2, `[{"op":"replace","path":"/load","value":1}]`); resp.StatusCode != 204 || state() != "" {
+		t.Errorf("a heartbeat: %s, %s", resp.Status, state())
+	}
+	if g.now.Add(int64(late)); state() != "late" {
+		t.Errorf("it has spoken here, and is silent: %q", state())
+	}
+
+	x, err := newProducer([]byte(profile(2, sbi.UDM)), netip.Addr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begun = int64(time.Hour)
+	for what, c := range map[string]struct {
+		listed, after time.Duration
+		late          bool
+	}{
+		"the NRF lists it":         {late, late, false},
+		"the NRF does not list it": {0, 2*surveyInterval + g.cfg.Margin, true},
+		"for too long":             {pastTime, pastTime, true},
+	} {
+		x.heard, x.passed, x.listed = begun, begun, begun+int64(c.listed)
+		if state, _ := x.serves(begun+int64(c.after), g.cfg.Margin); (state == "late") != c.late {
+			t.Errorf("%s: %q", what, state)
 		}
 	}
 }

@@ -386,8 +386,8 @@ func (f *front) serveOnce(ctx context.Context) error {
 			ended <- web.Serve(l)
 		}
 	}()
-	f.proxy.serves(true)
-	defer f.proxy.serves(false)
+	f.proxy.serves(true, f.now())
+	defer func() { f.proxy.serves(false, f.now()) }()
 	if cfg.front() == frontPackets {
 		f.log.Info("the front has no host (scp.listen): each packet of a consumer to the NRF passes the controller", "address", cfg.own(), "nrf", cfg.NRF)
 	} else {

@@ -34,6 +34,7 @@ type producer struct {
 
 	relayed bool  // by has registered it for another host, as an SCP does
 	heard   int64 // when it last spoke, in nanoseconds; 0 if its heartbeats do not pass here
+	passed  int64 // since when its heartbeats may have gone past the front; 0: it has spoken here since
 	drained bool
 	doubted bool // an update could not be followed, so the NRF is asked
 
@@ -185,10 +186,19 @@ func (p *producer) serves(now int64, margin time.Duration) (state, reason string
 		return "draining", "its address " + p.foreign.String() + " is not at the port of the network where it was registered from"
 	case p.profile.NFStatus != sbi.Registered:
 		return "draining", "its status is " + string(p.profile.NFStatus)
-	case p.heard != 0 && timer > 0 && late > timer+margin:
+	case p.heard != 0 && timer > 0 && late > timer+margin && !p.goesPast(now, margin):
 		return "late", "no heartbeat for " + late.Round(time.Second).String()
 	}
 	return "", ""
+}
+
+// pastTime is for how long connections to the NRF that the front has not taken may go on.
+const pastTime = 5 * time.Minute
+
+// goesPast reports whether the heartbeats of the instance reach the NRF by connections from
+// when the front was away, of which a function may have several: the NRF lists it.
+func (p *producer) goesPast(now int64, margin time.Duration) bool {
+	return p.passed != 0 && now-p.passed < int64(pastTime) && now-p.listed < int64(2*surveyInterval+margin)
 }
 
 // allows reports whether a consumer may use one of some services of the instance;

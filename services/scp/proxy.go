@@ -200,7 +200,7 @@ func (p *proxy) learn(x *producer) error {
 	} else if was != nil {
 		x.drained = was.drained
 		if x.heard == 0 {
-			x.heard, x.by, x.relayed = was.heard, was.by, was.relayed
+			x.heard, x.by, x.relayed, x.passed, x.listed = was.heard, was.by, was.relayed, was.passed, was.listed
 		}
 	}
 	x.relayed = x.relayed || x.by.IsValid() && !slices.Contains(x.named, x.by) && p.relays(x.by)

@@ -244,7 +244,7 @@ func (p *proxy) hear(id string, now int64) *producer {
 	if p.book[id] == nil {
 		p.enter(x) // it had ended, it seemed
 	}
-	x.heard, x.unlisted = now, false
+	x.heard, x.passed, x.unlisted = now, 0, false
 	return x
 }
 
@@ -360,11 +360,13 @@ func setSilent(p *proxy, why error) {
 }
 
 // serves notes whether the front listens.
-func (p *proxy) serves(yes bool) {
+func (p *proxy) serves(yes bool, now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.serving != yes {
-		p.serving = yes
+		if p.serving = yes; yes {
+			p.pass(now)
+		}
 		object.Notify(p.out)
 	}
 	p.begun()

@@ -153,6 +153,16 @@ func (r *registry) list(ids []string, turn, most int) (wanted []string) {
 	return wanted
 }
 
+// pass notes that heartbeats may go past the front for a time, by connections to the NRF
+// that have begun while packets did not come to it.
+func (r *registry) pass(now int64) {
+	for _, x := range r.book {
+		if x.heard != 0 {
+			x.passed = now
+		}
+	}
+}
+
 // sweep notes which instances have fallen silent, and returns those that the NRF lists
 // no more and that have been silent for longer than their timers and the margin.
 func (r *registry) sweep(now int64, margin time.Duration) (gone []string, changed bool) {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,7 +57,7 @@ func (p *proxy) find(q *sbi.Query, s *search, now int64) (found [][]byte, vips [
 	f := &finding{proxy: p, query: q, now: now, represented: map[string]bool{}}
 	forbidden := f.fit()
 	if q.TargetInstanceID == "" {
-		err = f.addEndpoints()
+		err = f.addEndpoints(s.from)
 	}
 	if err == nil {
 		err = f.handOn(s)
@@ -111,8 +112,9 @@ func (f *finding) fit() (forbidden error) {
 	return forbidden
 }
 
-// addEndpoints adds the end points that stand for instances which fit.
-func (f *finding) addEndpoints() error {
+// addEndpoints adds the end points that stand for instances which fit, and by which a
+// client can reach these.
+func (f *finding) addEndpoints(from netip.Addr) error {
 	p, q := f.proxy, f.query
 	kinds := map[group][]sbi.NFProfile{} // that cannot be told apart
 	near := ""
@@ -131,6 +133,9 @@ func (f *finding) addEndpoints() error {
 		found := kinds[g]
 		g.Locality = near
 		members := p.members(g)
+		if p.besideOne(from, members) {
+			continue
+		}
 		e := p.endpointOf(g, members, f.now)
 		one, names, whyNot := e.profile(found, members)
 		if p.apart.set(g, whyNot); whyNot != "" || p.refused.any(names) {

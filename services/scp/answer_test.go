@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func TestSlowNRFIsWaitedForOnce(t *testing.T) {
 		n := &slowNRF{rig: g}
 		for range 3 {
 			q := &sbi.Query{TargetNFType: target, Requester: sbi.Requester{NFType: sbi.AMF}}
-			if a, err := g.proxy.discover(t.Context(), q, n, g.now.Load); (err == nil) != known {
+			if a, err := g.proxy.discover(t.Context(), q, netip.Addr{}, n, g.now.Load); (err == nil) != known {
 				t.Errorf("%s: %v, %v", target, a, err)
 			}
 		}

@@ -96,12 +96,18 @@ func key(q *sbi.Query) string {
 	return k.Values().Encode()
 }
 
-// discover answers a discovery: from what is known if the NRF has been asked
+// discover answers a discovery from a client: from what is known if the NRF has been asked
 // within the validity period, or does not answer.
-func (p *proxy) discover(ctx context.Context, q *sbi.Query, nrf repository, clock func() int64) (*answer, error) {
+func (p *proxy) discover(ctx context.Context, q *sbi.Query, from netip.Addr, nrf repository, clock func() int64) (*answer, error) {
 	q.ServiceNames = slices.Clone(q.ServiceNames)
 	k := key(q)
 	p.mu.Lock()
+	if slices.ContainsFunc(p.byType[q.TargetNFType], func(x *producer) bool { return p.beside(from, x.points) }) {
+		here, _ := p.located(from)
+		k += "&" + here.At.String()
+	} else {
+		from = netip.Addr{} // its answer is for all
+	}
 	s := p.searches[k]
 	if now := clock(); s != nil && now < s.until {
 		defer p.mu.Unlock()
@@ -121,7 +127,7 @@ func (p *proxy) discover(ctx context.Context, q *sbi.Query, nrf repository, cloc
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s = p.searches[k]; s == nil {
-		if s = (&search{of: q.TargetNFType}); len(p.searches) >= mostSearches {
+		if s = (&search{of: q.TargetNFType, from: from}); len(p.searches) >= mostSearches {
 			clear(p.searches)
 		}
 		p.searches[k] = s

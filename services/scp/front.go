@@ -178,7 +178,7 @@ func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.A
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), f.proxy.cfg.Load().NRFTimeout+vipTime)
 	defer cancel()
-	a, err := f.proxy.discover(ctx, q, &asking{f, r}, f.now)
+	a, err := f.proxy.discover(ctx, q, client, &asking{f, r}, f.now)
 	for err == nil && len(a.vips) > 0 {
 		waiting, stop := context.WithTimeout(ctx, vipTime)
 		err = f.await(waiting, a.vips)
@@ -186,7 +186,7 @@ func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.A
 			break
 		}
 		if errors.Is(err, errRefused) {
-			a, err = f.proxy.discover(ctx, q, &asking{f, r}, f.now) // without that VIP
+			a, err = f.proxy.discover(ctx, q, client, &asking{f, r}, f.now) // without that VIP
 		} else {
 			err = notReady()
 		}
@@ -375,7 +375,9 @@ func (f *front) serveOnce(ctx context.Context) error {
 		web.Protocols.SetHTTP2(true)
 		web.TLSConfig = &tls.Config{Certificates: f.nrf.tls.Certificates, MinVersion: tls.VersionTLS12}
 		if f.nrf.tls.RootCAs != nil {
-			web.TLSConfig.ClientCAs, web.TLSConfig.ClientAuth = f.nrf.tls.RootCAs, tls.RequireAndVerifyClientCert
+			if web.TLSConfig.ClientCAs, web.TLSConfig.ClientAuth = f.nrf.tls.RootCAs, tls.RequireAndVerifyClientCert; !cfg.Mutual {
+				web.TLSConfig.ClientAuth = tls.VerifyClientCertIfGiven
+			}
 		}
 	}
 	ended := make(chan error, 1)

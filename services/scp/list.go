@@ -54,7 +54,7 @@ func requestersAt(p *proxy, client netip.Addr) (all []requester) {
 	}
 	for _, x := range p.consumersOf(client) {
 		if x.profile.NFType != sbi.NRF {
-			all = append(all, requester{Requester: *x.requester(), any: x.profile.NFType == sbi.SCP})
+			all = append(all, requester{Requester: *x.requester(), any: x.profile.NFType == sbi.SCP, at: client})
 		}
 	}
 	return all

@@ -142,7 +142,7 @@ func (n *notifier) find(c callback, id string) (by endpointRef, one *sbi.NFProfi
 	if x == nil {
 		return by, nil, nil
 	}
-	who := requester{Requester: sbi.Requester{NFType: c.Type}, any: c.relays(p)}
+	who := requester{Requester: sbi.Requester{NFType: c.Type}, any: c.relays(p), at: c.at()}
 	if y := p.book[c.Instance]; y != nil && y.profile.NFType == c.Type {
 		who.Complete(y.profile)
 	}
@@ -151,12 +151,17 @@ func (n *notifier) find(c callback, id string) (by endpointRef, one *sbi.NFProfi
 
 // relays reports whether the subscriber uses producers for others: an SCP or a registrar.
 func (c callback) relays(p *proxy) bool {
+	return (c.Type == "" || c.Type == sbi.SCP) && p.relays(c.at())
+}
+
+// at returns where the subscriber is notified; invalid if that is not known.
+func (c callback) at() netip.Addr {
 	u, err := url.Parse(c.URI)
-	if err != nil || c.Type != "" && c.Type != sbi.SCP {
-		return false
+	if err != nil {
+		return netip.Addr{}
 	}
-	at, err := addressOf(u)
-	return err == nil && p.relays(at.Addr())
+	at, _ := addressOf(u) // else none
+	return at.Addr()
 }
 
 // await waits until the switches are ready for some VIPs.

@@ -1,6 +1,7 @@
 package scp
 
 import (
+	"net/netip"
 	"slices"
 
 	"github.com/weft-sdn/weft/sbi"
@@ -9,6 +10,7 @@ import (
 // search is a discovery that has been asked for. The proxy's mu guards it.
 type search struct {
 	of      sbi.NFType // that is asked for
+	from    netip.Addr // of a client with producers beside it, the same as others that ask so; invalid if there are none
 	until   int64      // answered from what is known, in nanoseconds
 	version uint64
 	found   []byte // nfInstances, of that version

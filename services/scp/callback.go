@@ -27,6 +27,7 @@ import (
 type notifier struct {
 	front *front
 	key   []byte
+	named bool // the NRF can reach the front: without TLS, or its certificate names its address
 
 	mu       sync.Mutex             // guards the following
 	notified map[string]endpointRef // by instance
@@ -61,7 +62,15 @@ func newNotifier(ctx context.Context, f *front, keys object.Bucket) *notifier {
 		f.log.Warn("there is no key to sign callbacks with, so the NRF notifies subscribers of producers' own addresses", "error", err)
 		return nil
 	}
-	return &notifier{front: f, key: key, notified: map[string]endpointRef{}}
+	n := &notifier{front: f, key: key, named: true, notified: map[string]endpointRef{}}
+	if own := f.proxy.cfg.Load().self().Addr(); f.nrf.tls != nil {
+		leaf := f.nrf.tls.Certificates[0].Leaf
+		if err := leaf.VerifyHostname(own.String()); err != nil {
+			n.named = false
+			f.log.Warn("the certificate (scp.certificate) does not name the front's own address, to which the NRF is to connect, so it notifies subscribers of producers' own addresses", "address", own, "error", err)
+		}
+	}
+	return n
 }
 
 func (n *notifier) sign(text []byte) []byte {
@@ -73,7 +82,7 @@ func (n *notifier) sign(text []byte) []byte {
 // seal returns the front's URI for a callback.
 func (n *notifier) seal(c callback) string {
 	text, _ := json.Marshal(c) // of strings
-	return "http://" + n.front.proxy.cfg.Load().self().String() + callbacks + base64.RawURLEncoding.EncodeToString(append(n.sign(text), text...))
+	return n.front.nrf.scheme + "://" + n.front.proxy.cfg.Load().self().String() + callbacks + base64.RawURLEncoding.EncodeToString(append(n.sign(text), text...))
 }
 
 // open returns the callback in a token; it is ok if seal has made that.
@@ -107,7 +116,7 @@ func (n *notifier) subscribe(w http.ResponseWriter, r *http.Request, client neti
 // rewrite returns a subscription, or a patch of one, with a URI of the front; nil if it
 // stays as it is.
 func (n *notifier) rewrite(method string, body []byte, client netip.Addr) []byte {
-	if !n.front.proxy.cfg.Load().Notifications || bodies.Check(body) != nil {
+	if !n.front.proxy.cfg.Load().Notifications || !n.named || bodies.Check(body) != nil {
 		return nil
 	}
 	if method == http.MethodPatch {
@@ -166,7 +175,7 @@ func (n *notifier) typeAt(client netip.Addr) sbi.NFType {
 // client's port of the network or, if the client is an SCP, at a registered address.
 func (n *notifier) reaches(uri string, client netip.Addr) bool {
 	u, err := url.Parse(uri)
-	if err != nil || u.Scheme != "http" || u.User != nil || u.Fragment != "" || len(uri) > 1024 {
+	if err != nil || u.Scheme != "http" && (u.Scheme != "https" || n.front.nrf.tls == nil) || u.User != nil || u.Fragment != "" || len(uri) > 1024 {
 		return false
 	}
 	at, err := addressOf(u)

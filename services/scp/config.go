@@ -34,11 +34,14 @@ type Config struct {
 	Namespace string `yaml:"namespace" start:"true"`
 	// Certificate and Key are files by which the front answers in place of an NRF
 	// that is reached by TLS, and by which it is a client of that; issued by the
-	// operator, for the NRF's name. Authority is who signs those of the NRF and of
-	// consumers, which then need one.
+	// operator, for the NRF's name, and for the front's address, at which the NRF notifies
+	// it. Authority is who signs those of the NRF and of consumers.
 	Certificate string `yaml:"certificate" start:"true"`
 	Key         string `yaml:"key" start:"true"`
 	Authority   string `yaml:"authority" start:"true"`
+	// Mutual has consumers and the NRF need a certificate of Authority to connect to the
+	// front; else those that have one are checked.
+	Mutual bool `yaml:"mutual" start:"true"`
 	// Vips are prefixes of the consumers' subnet, one for a family, from which
 	// producers' common addresses are taken. No host may have one of them.
 	Vips []netip.Prefix `yaml:"vips"`
@@ -86,7 +89,7 @@ type Config struct {
 // DefaultConfig returns the defaults.
 func DefaultConfig() *Config {
 	return &Config{
-		Notifications: true, Overload: 90, Errors: 20, Margin: 5 * time.Second, Validity: time.Minute, NRFTimeout: 2 * time.Second,
+		Mutual: true, Notifications: true, Overload: 90, Errors: 20, Margin: 5 * time.Second, Validity: time.Minute, NRFTimeout: 2 * time.Second,
 		Instances: 10_000, Endpoints: 256, Connections: 4096, PacketRate: 20_000,
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -20,8 +19,7 @@ import (
 // notifyAs sends a notification of the NRF's, from an address.
 func (g *rig) notifyAs(from, uri, body string) *http.Response {
 	g.t.Helper()
-	c := &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext, Protocols: new(http.Protocols)}
-	c.Protocols.SetUnencryptedHTTP2(true)
+	c := g.transport(from)
 	defer c.CloseIdleConnections()
 	r, err := http.NewRequest("POST", uri, strings.NewReader(body))
 	if err != nil {

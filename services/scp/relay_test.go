@@ -1,6 +1,7 @@
 package scp
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -69,6 +70,10 @@ func (g *rig) function(n int, of sbi.NFType, change ...func(*sbi.NFProfile)) *fu
 	x := &function{n: n, at: netip.MustParseAddrPort(l.Addr().String())}
 	web := &http.Server{Handler: x, Protocols: new(http.Protocols)}
 	web.Protocols.SetUnencryptedHTTP2(true)
+	web.Protocols.SetHTTP2(true)
+	if g.tls != nil {
+		l = tls.NewListener(l, &tls.Config{Certificates: g.tls.Certificates, NextProtos: []string{"h2"}})
+	}
 	go func() { _ = web.Serve(l) }()
 	x.stop = sync.OnceFunc(func() { web.Close() })
 	g.t.Cleanup(x.stop)

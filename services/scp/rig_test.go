@@ -3,6 +3,7 @@ package scp
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,6 +49,7 @@ type rig struct {
 	nrf   *fakeNRF
 	now   atomic.Int64
 	url   string
+	tls   *tls.Config // of all of them; nil: without TLS
 
 	handler atomic.Value // http.Handler: the NRF, if it is another than nrf
 
@@ -240,7 +242,12 @@ func (g *rig) failNRF(how string) {
 }
 
 func newRig(t testing.TB, change ...func(*Config)) *rig {
-	g := &rig{t: t, cfg: DefaultConfig(), nrf: &fakeNRF{book: map[string][]byte{}, validity: 30}, back: &fakeBalancer{vips: map[string]*api.Vip{}}, buckets: map[string]object.Bucket{}}
+	return newRigBy(t, (*httptest.Server).Start, nil, change...)
+}
+
+// newRigBy is newRig with an NRF that start starts, whose clients speak TLS if there is one.
+func newRigBy(t testing.TB, start func(*httptest.Server), secure *tls.Config, change ...func(*Config)) *rig {
+	g := &rig{t: t, tls: secure, cfg: DefaultConfig(), nrf: &fakeNRF{book: map[string][]byte{}, validity: 30}, back: &fakeBalancer{vips: map[string]*api.Vip{}}, buckets: map[string]object.Bucket{}}
 	g.now.Store(time.Now().UnixNano())
 	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h, ok := g.handler.Load().(http.Handler); ok {
@@ -251,7 +258,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	}))
 	web.Config.Protocols = new(http.Protocols)
 	web.Config.Protocols.SetUnencryptedHTTP2(true)
-	web.Start()
+	start(web)
 	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
 	port, err := freeport.Port() // held while the front is stopped: no other test's front takes it
 	if err != nil {
@@ -265,7 +272,9 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	if err := g.cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	g.url = "http://" + g.cfg.Listen
+	if g.url = "http://" + g.cfg.Listen; secure != nil {
+		g.url = "https://" + g.cfg.Listen
+	}
 	store := wefttest.NewStore()
 	for _, name := range []string{"policies", "instances", "endpoints", "keys"} {
 		if g.buckets[name], err = store.Bucket(context.Background(), "scp."+name); err != nil {
@@ -344,13 +353,18 @@ func at(n int) string { return fmt.Sprintf("127.0.1.%d", n) }
 // id is the id of the n-th network function.
 func id(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", n) }
 
+// transport is that of a client at an address.
+func (g *rig) transport(from string) *http.Transport {
+	t := &http.Transport{DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).DialContext, Protocols: new(http.Protocols), TLSClientConfig: g.tls}
+	t.Protocols.SetUnencryptedHTTP2(g.tls == nil)
+	t.Protocols.SetHTTP2(true)
+	return t
+}
+
 // do sends a request from the n-th network function.
 func (g *rig) do(n int, method, path, body string, header ...string) (*http.Response, string) {
 	g.t.Helper()
-	transport := &http.Transport{
-		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(at(n))}}).DialContext, Protocols: new(http.Protocols),
-	}
-	transport.Protocols.SetUnencryptedHTTP2(true)
+	transport := g.transport(at(n))
 	defer transport.CloseIdleConnections()
 	r, err := http.NewRequest(method, g.url+path, bytes.NewReader([]byte(body)))
 	if err != nil {

@@ -113,9 +113,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	if at != nil {
 		f := newFront(p, n, at, r.await, env.Log)
-		if n.tls == nil { // its certificate is for the NRF's name
-			f.notifier = newNotifier(ctx, f, keys)
-		}
+		f.notifier = newNotifier(ctx, f, keys)
 		if p.wire == nil {
 			f.left = r.left
 		}

@@ -134,6 +134,8 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.notifier.retrieve(w, r, client, instance[1])
 	case f.notifier != nil && (r.URL.Path == subscriptions && r.Method == http.MethodPost || strings.HasPrefix(r.URL.Path, subscriptions+"/") && r.Method == http.MethodPatch):
 		f.notifier.subscribe(w, r, client)
+	case r.URL.Path == tokenPath && r.Method == http.MethodPost:
+		f.token(w, r, client)
 	default:
 		f.proxy.count.passed.Add(1)
 		r.Body = http.MaxBytesReader(w, r.Body, bodies.Octets)

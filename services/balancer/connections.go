@@ -174,3 +174,10 @@ func (c *conn) count(n int) {
 		c.m.vip.pairs += n
 	}
 }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -23,13 +23,6 @@ var (
 	againNames = [...]string{"balance", "bound"}
 )
 
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // readPair reads what has entries of its own.
 func (v *vip) readPair(m *api.Vip) error {
 	per, err := wordOf[uint8](perNames[:], m.GetPer())

@@ -74,6 +74,8 @@ type Kind[M Message, T comparable] struct {
 	// Changed follows a change, with the guard locked: old or now is nil if the object is
 	// new or gone.
 	Changed func(old, now T)
+	// Unchanged follows a call that leaves an object as it is, with the guard locked.
+	Unchanged func(T)
 
 	// Compile returns what an object needs on a switch, a function of the object, the
 	// switch and what the service knows. Nil: the service compiles all objects of a switch
@@ -354,7 +356,7 @@ func (p *Policy[M, T]) list() []T {
 
 // Set stores the object of a message, and returns it as it was before and is then.
 func (p *Policy[M, T]) Set(ctx context.Context, m M) (old, now T, err error) {
-	return p.set(ctx, m, p.Change)
+	return p.set(ctx, m, p.change)
 }
 
 func (p *Policy[M, T]) set(ctx context.Context, m M, change changer[T]) (old, now T, err error) {
@@ -380,7 +382,7 @@ func (p *Policy[M, T]) set(ctx context.Context, m M, change changer[T]) (old, no
 
 // Delete deletes the object that a message names, and returns it; nil if there was none.
 func (p *Policy[M, T]) Delete(ctx context.Context, m M) (old T, err error) {
-	return p.delete(ctx, m, p.Change)
+	return p.delete(ctx, m, p.change)
 }
 
 func (p *Policy[M, T]) delete(ctx context.Context, m M, change changer[T]) (old T, err error) {
@@ -397,6 +399,18 @@ func (p *Policy[M, T]) delete(ctx context.Context, m M, change changer[T]) (old 
 	return old, err
 }
 
+// change is Store.Change for a call.
+func (p *Policy[M, T]) change(ctx context.Context, name string, admit func(old T) (T, error)) (old, now T, err error) {
+	var none T
+	old, now, err = p.Change(ctx, name, admit)
+	if err == nil && old == now && now != none && p.kind.Unchanged != nil {
+		p.kind.Guard.Lock()
+		defer p.kind.Guard.Unlock()
+		p.kind.Unchanged(now)
+	}
+	return old, now, err
+}
+
 // changer is Store.Change, or does as that for a request.
 type changer[T comparable] func(ctx context.Context, name string, admit func(old T) (T, error)) (old, now T, err error)
 
@@ -407,15 +421,15 @@ func (p *Policy[M, T]) changes(req any) changer[T] {
 		return p.Try
 	}
 	return func(ctx context.Context, name string, admit func(old T) (T, error)) (old, now T, err error) {
-		if old, now, err = p.Change(ctx, name, admit); err == nil && old != now {
+		if old, now, err = p.change(ctx, name, admit); err == nil && old != now {
 			p.Settle(ctx)
 		}
 		return old, now, err
 	}
 }
 
-// Apply changes an object for a request of another method as Set does: admit returns what
-// is to replace the object, which is nil if there is none. It returns the answer of Set.
+// Apply changes an object for a request of another method as Set does, and returns the
+// answer of Set: admit returns what is to replace the object, which is nil if there is none.
 func (p *Policy[M, T]) Apply(ctx context.Context, req any, name string, admit func(old T) (T, error)) (m M, err error) {
 	old, now, err := p.changes(req)(ctx, name, admit)
 	if err != nil {

@@ -44,7 +44,8 @@ func TestKind(t *testing.T) {
 		nil, &api.QosPolicy{MarkDscp: mark(1)}, &api.QosPolicy{Name: "m"}, &api.QosPolicy{Name: "../x", MarkDscp: mark(1)})
 }
 
-// TestAdmit: a policy is refused beside another and changes nothing; Order is that of lists;
+// TestAdmit: a policy is refused beside another and changes nothing; one that is as it was is
+// told apart; Order is that of lists;
 // what is stored and cannot be read is left out, and the rest is there.
 func TestAdmit(t *testing.T) {
 	k := kind()
@@ -61,6 +62,8 @@ func TestAdmit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	unchanged := ""
+	k.Unchanged = func(m *api.QosPolicy) { unchanged += m.Name }
 	k.Most, k.Raise = func() int { return 2 }, "qos.policies"
 	p = policy.New(k)
 	p.Open(bucket)
@@ -72,6 +75,9 @@ func TestAdmit(t *testing.T) {
 		if _, _, err := p.Set(t.Context(), &api.QosPolicy{Name: c.name, MarkDscp: mark(c.mark)}); api.KindOf(err) != c.want {
 			t.Errorf("%s %d: %v, want %v", c.name, c.mark, err, c.want)
 		}
+	}
+	if unchanged != "a" {
+		t.Errorf("unchanged: %q, want a", unchanged)
 	}
 	if old, err := p.Delete(t.Context(), &api.QosPolicy{Name: "a"}); err != nil || old.GetName() != "a" {
 		t.Errorf("deleted %v, %v", old, err)

@@ -13,7 +13,6 @@ var crowded = map[string]int{
 	"openflow/oftest.Switch":         97,
 	"plan.Plan":                      62,
 	"plan/place.problem":             50,
-	"services/balancer.balancer":     44,
 	"services/discovery.topology":    99,
 	"services/firewall.store":        49,
 	"services/forwarding.engine":     94,

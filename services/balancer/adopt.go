@@ -35,7 +35,7 @@ func (b *balancer) observed(e *api.FlowsObserved, now int64) {
 		at.read = at.now // former builds give no session
 	}
 	r := newReport(b.tracker, sw, e.GetFlows(), now)
-	r.damaged = b.damage() != ""
+	r.damaged = b.damaged()
 	for _, v := range b.vips.List() {
 		if v.lapsedAt(sw, at.now, e.GetFlows(), now) {
 			r.lapsed[v.at.host] = true

@@ -177,7 +177,7 @@ func TestService(t *testing.T) {
 		if err != nil || len(m.Pool) != 2 || m.Pool[0].Mac != macOfHost(5).String() {
 			t.Fatalf("%v %v", m, err)
 		}
-		g := &rig{t: t, b: newBalancer(DefaultConfig(), nil, nil, nil)}
+		g := &rig{t: t, b: newBalancer(DefaultConfig(), nil, nil)}
 		frame := g.frame(1, 4000)
 		mac, _ := flow.ParseMAC(m.Mac)
 		copy(frame, mac[:])
@@ -288,7 +288,7 @@ func TestMissedFlowMods(t *testing.T) {
 		{"number that is not there", &api.ApplyFailure{Op: 7, Transient: true}, nil, nil},
 		{"all, the southbound is away", nil, context.DeadlineExceeded, []string{flow.DPID(2).String()}},
 	} {
-		b := newBalancer(DefaultConfig(), nil, nil, nil)
+		b := newBalancer(DefaultConfig(), nil, nil)
 		for _, sw := range []flow.DPID{1, 2} {
 			at := b.net.datapath(sw)
 			at.connected, at.told = true, true

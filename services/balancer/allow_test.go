@@ -91,13 +91,13 @@ func TestRefuse(t *testing.T) {
 	g.consistent()
 	for _, text := range []string{"perhaps", "to:", "to: 10.0.0.8", "to: fd00::8:1", "to: 10.0.0.100:80"} {
 		v.Refuse = text
-		if _, err := g.b.SetVip(context.Background(), &api.SetVipRequest{Vip: v}); api.KindOf(err) != codes.InvalidArgument {
+		if _, _, err := g.b.vips.Set(context.Background(), v); api.KindOf(err) != codes.InvalidArgument {
 			t.Errorf("refuse %q: %v", text, err)
 		}
 	}
 	for _, text := range []string{"h1", "fd00::1", "10.0.0.1/33", ""} {
 		v.Refuse, v.Allow = "", &api.Allow{Clients: []string{text}}
-		if _, err := g.b.SetVip(context.Background(), &api.SetVipRequest{Vip: v}); api.KindOf(err) != codes.InvalidArgument {
+		if _, _, err := g.b.vips.Set(context.Background(), v); api.KindOf(err) != codes.InvalidArgument {
 			t.Errorf("client %q: %v", text, err)
 		}
 	}

@@ -70,7 +70,7 @@ func TestPairBypassed(t *testing.T) {
 		t.Errorf("its next packet after idling: %x, %d entries", frame, mods)
 	}
 	// The guard of a pair that has gone removes itself.
-	if _, err := g.b.DeleteVip(context.Background(), &api.DeleteVipRequest{Name: "web"}); err != nil {
+	if _, err := g.b.vips.Delete(context.Background(), &api.Vip{Name: "web"}); err != nil {
 		t.Fatal(err)
 	}
 	g.posted()

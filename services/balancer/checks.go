@@ -29,7 +29,7 @@ func (b *balancer) advance(now int64, d *flow.Decision) {
 		}
 	}
 	if changed {
-		b.regroup()
+		b.vips.Recompute()
 	}
 }
 
@@ -42,7 +42,7 @@ func (b *balancer) answered(in *flow.PacketIn, d *flow.Decision, src, dst netip.
 	defer b.mu.Unlock()
 	is, changed := b.prober.answered(in, d, src, dst)
 	if changed {
-		b.regroup()
+		b.vips.Recompute()
 	}
 	return is
 }
@@ -59,6 +59,6 @@ func (b *balancer) passed(kind checkKind, from place, to netip.Addr, token uint3
 		}
 	}
 	if changed {
-		b.regroup()
+		b.vips.Recompute()
 	}
 }

@@ -223,11 +223,11 @@ func TestRefusedVips(t *testing.T) {
 		"taken":            {change(func(v *api.Vip) { v.Port = 80 }), codes.AlreadyExists},
 		"another's member": {change(func(v *api.Vip) { v.Address = "10.0.0.5" }), codes.InvalidArgument},
 	} {
-		if _, err := g.b.SetVip(context.Background(), &api.SetVipRequest{Vip: c.vip}); api.KindOf(err) != c.kind {
+		if _, _, err := g.b.vips.Set(context.Background(), c.vip); api.KindOf(err) != c.kind {
 			t.Errorf("%s: %v, want %v", name, err, c.kind)
 		}
 	}
-	if _, err := g.b.SetVip(context.Background(), &api.SetVipRequest{}); api.KindOf(err) != codes.InvalidArgument {
+	if _, _, err := g.b.vips.Set(context.Background(), nil); api.KindOf(err) != codes.InvalidArgument {
 		t.Errorf("no vip: %v", err)
 	}
 	g.set(change(func(*api.Vip) {}))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	kit "github.com/weft-sdn/weft/policy"
 )
 
 // groupFits reports whether a switch may choose members of a VIP by itself. A
@@ -44,24 +45,20 @@ func (v *vip) serving() (list []*member) {
 	return list
 }
 
-// want returns a switch's baseline flows: the groups of the VIPs whose members it
+// rules returns what a switch should have whatever the traffic: the groups of the VIPs whose members it
 // chooses, the entries that lead there, and those that make the answers come from
 // the VIP; and those by which what is said to VIPs, or claims their addresses, comes
 // to the controller.
-func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
+func (b *balancer) rules(info *api.Switch) (r kit.Rules) {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil {
-		return nil
+		return r
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	req, owned := &api.SetStandingRequest{}, map[place]bool{}
+	owned := map[place]bool{}
 	in := func(table uint8, priority uint16, m flow.Match, next uint8, actions ...flow.Action) {
-		e := flow.Entry{
-			Table: table, Goto: next, Priority: priority, Match: m, Apply: actions,
-			Cookie: flow.NewCookie(flow.OwnerBalancer, 0, 0),
-		}
-		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
+		r.Flows = append(r.Flows, flow.Entry{Table: table, Goto: next, Priority: priority, Match: m, Apply: actions})
 	}
 	add := func(priority uint16, m flow.Match, next uint8, actions ...flow.Action) {
 		in(flow.TableTranslate, priority, m, next, actions...)
@@ -72,9 +69,7 @@ func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 			b.net.traps(v, sw, in)
 		case b.net.rewrites(sw) && !owned[v.at.host]:
 			owned[v.at.host] = true // several VIPs may have one address
-			for _, e := range flow.OwnNeighbour(flow.OwnerBalancer, flow.PriorityNeighbourVIP, v.at.host.VLAN, v.mac, v.at.host.Addr) {
-				req.Flows = append(req.Flows, api.NewFlowEntry(sw, &e))
-			}
+			r.Flows = append(r.Flows, flow.OwnNeighbour(flow.OwnerBalancer, flow.PriorityNeighbourVIP, v.at.host.VLAN, v.mac, v.at.host.Addr)...)
 		}
 		if !b.net.groupFits(v, sw) {
 			continue
@@ -88,7 +83,7 @@ func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 				Actions: append(toMember(nil, s.MAC, m.key(), v.at.port, v.at.proto), flow.Output(s.At.Port)),
 			})
 		}
-		req.Groups = append(req.Groups, api.NewGroup(sw, &g))
+		r.Groups = append(r.Groups, g)
 		to := flow.Match{}.WithIPDst(prefixOf(v.at.host.Addr)).WithoutVLAN()
 		add(flow.PriorityBalancerGroup, ports(to, 0, v.at.port, v.at.proto), 0, flow.ToGroup(v.group))
 		for _, m := range v.pool {
@@ -97,5 +92,5 @@ func (b *balancer) want(info *api.Switch) *api.SetStandingRequest {
 			add(flow.PriorityBalancerProbe, ports(from.WithIPDst(prefixOf(v.at.host.Addr)), m.port, 0, v.at.proto), 0, flow.Output(flow.PortController))
 		}
 	}
-	return req
+	return r
 }

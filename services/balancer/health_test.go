@@ -11,6 +11,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
+	kit "github.com/weft-sdn/weft/policy"
 )
 
 // answer has the member of host n answer the checks that were sent, and returns
@@ -296,8 +297,8 @@ func TestUnknownMembersAreAskedFor(t *testing.T) {
 }
 
 // translated returns the entries of a set that choose members.
-func translated(req *api.SetStandingRequest) []*api.FlowEntry {
-	return slices.DeleteFunc(slices.Clone(req.Flows), func(f *api.FlowEntry) bool { return f.Table != uint32(flow.TableTranslate) })
+func translated(r kit.Rules) []flow.Entry {
+	return slices.DeleteFunc(slices.Clone(r.Flows), func(e flow.Entry) bool { return e.Table != flow.TableTranslate })
 }
 
 // TestVIPIsNobodyElses: unicast ARP that is sent to a VIP, or claims its address, comes to
@@ -311,11 +312,7 @@ func TestVIPIsNobodyElses(t *testing.T) {
 	question := flow.Key{EthDst: v.mac, EthSrc: thief, EthType: flow.EthTypeARP, ARPOp: 1, ARPSHA: thief, ARPSPA: v4(9).As4()}
 	own := flow.Key{EthDst: macOfHost(1), EthSrc: thief, EthType: flow.EthTypeARP, ARPOp: 2, ARPSHA: thief, ARPSPA: v4(9).As4()}
 	comes := func(k flow.Key) bool {
-		for _, f := range g.b.want(&api.Switch{Dpid: flow.DPID(1).String()}).Flows {
-			_, e, err := f.Entry()
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, e := range g.rules(1).Flows {
 			if e.Table == flow.TableNeighbours && e.Match.Matches(&k) && slices.Equal(e.Apply, []flow.Action{flow.Output(flow.PortController)}) {
 				return true
 			}
@@ -339,20 +336,16 @@ func TestGroupWhereItFits(t *testing.T) {
 	if m := g.set(v); len(m.Groups) != 1 || m.Groups[0] != flow.DPID(2).String() {
 		t.Errorf("switches %v choose, want the one of both members", m.Groups)
 	}
-	req := g.b.want(&api.Switch{Dpid: flow.DPID(2).String()})
+	req := g.rules(2)
 	if len(req.Groups) != 1 || len(req.Groups[0].Buckets) != 2 || req.Groups[0].Buckets[1].Weight != 3 || len(translated(req)) != 5 {
 		t.Errorf("%v", req)
 	}
-	for _, f := range req.Flows {
-		_, e, err := f.Entry()
-		if err == nil {
-			err = e.Match.Check()
-		}
-		if err != nil {
+	for _, e := range req.Flows {
+		if err := e.Match.Check(); err != nil {
 			t.Error(err)
 		}
 	}
-	if req := g.b.want(&api.Switch{Dpid: flow.DPID(1).String()}); len(req.Groups)+len(translated(req)) != 0 {
+	if req := g.rules(1); len(req.Groups)+len(translated(req)) != 0 {
 		t.Errorf("at another switch: %v", req)
 	}
 	for name, change := range map[string]func(*api.Vip){
@@ -367,7 +360,7 @@ func TestGroupWhereItFits(t *testing.T) {
 			t.Errorf("%s: switches %v choose", name, m.Groups)
 		}
 	}
-	if _, err := g.b.DeleteVip(context.Background(), &api.DeleteVipRequest{Name: "web"}); err != nil {
+	if _, err := g.b.vips.Delete(context.Background(), &api.Vip{Name: "web"}); err != nil {
 		t.Error(err)
 	}
 }

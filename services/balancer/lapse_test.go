@@ -75,9 +75,9 @@ func TestLapse(t *testing.T) {
 	if list := g.gates(1); len(list) != 1 {
 		t.Errorf("not sent again at once, though the switch has not taken it: %v", list)
 	}
-	for _, f := range g.b.want(&api.Switch{Dpid: flow.DPID(1).String()}).Flows {
-		if f.Priority == flow.PriorityShadow && f.Table != uint32(flow.TableProxy) && len(f.Actions) > 0 || f.Priority == flow.PriorityShadowRest && f.GotoTable != uint32(flow.TableForward) {
-			t.Errorf("%v", f)
+	for _, e := range g.rules(1).Flows {
+		if e.Priority == flow.PriorityShadow && e.Table != flow.TableProxy && len(e.Apply) > 0 || e.Priority == flow.PriorityShadowRest && e.Goto != flow.TableForward {
+			t.Errorf("%v", e)
 		}
 	}
 	if rest := g.standing(1, flow.PriorityShadowRest); len(rest) != 1 {
@@ -104,7 +104,7 @@ func TestLapse(t *testing.T) {
 	if list := g.gates(1); len(list) != 0 {
 		t.Errorf("nobody serves: %v", list)
 	}
-	if _, err := g.b.DeleteVip(t.Context(), &api.DeleteVipRequest{Name: "web"}); err != nil {
+	if _, err := g.b.vips.Delete(t.Context(), &api.Vip{Name: "web"}); err != nil {
 		t.Fatal(err)
 	}
 	if list := mods(g.posted(), 1, flow.DeleteStrict); len(list) == 0 || list[0].Key() != want.Key() {

@@ -63,7 +63,7 @@ func TestLive(t *testing.T) {
 				t.Fatal(err)
 			}
 			change(t, h, func(c *Config) { c.Connections = 1 })
-			g := &rig{t: t, b: newBalancer(DefaultConfig(), nil, nil, nil)}
+			g := &rig{t: t, b: newBalancer(DefaultConfig(), nil, nil)}
 			mac, _ := flow.ParseMAC(m.Mac)
 			for i, want := range []flow.Verdict{flow.Next, flow.Drop} {
 				frame := g.frame(1, uint16(4000+i))

@@ -44,12 +44,12 @@ func newCounts(counter func(name, help string, labels ...string) Counter) *count
 }
 
 // totals are the current numbers of VIPs and members.
-type totals struct{ vips, connections, pairs, bindings, up, down, unknown, draining, away int }
+type totals struct{ connections, pairs, bindings, up, down, unknown, draining, away int }
 
 func (b *balancer) totals() (f totals) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f.vips, f.connections, f.bindings = b.vips.Len(), len(b.tracker.by), len(b.tracker.bindings)
+	f.connections, f.bindings = len(b.tracker.by), len(b.tracker.bindings)
 	for _, v := range b.vips.List() {
 		f.pairs += v.pairs
 		for _, m := range v.pool {
@@ -71,7 +71,20 @@ func (b *balancer) totals() (f totals) {
 	return f
 }
 
-// memberFigures returns a member's current connections, all its connections so
+// members returns the members, each by the name of its VIP and by its address.
+func (b *balancer) members() map[[2]string]bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := map[[2]string]bool{}
+	for _, v := range b.vips.List() {
+		for _, m := range v.pool {
+			all[[2]string{v.name, m.key().String()}] = true
+		}
+	}
+	return all
+}
+
+// memberCounts returns a member's current connections, all its connections so
 // far, and whether it may get more.
 func (b *balancer) memberCounts(vip, address string) (connections, total float64, up bool) {
 	b.mu.Lock()

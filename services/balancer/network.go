@@ -2,6 +2,7 @@ package balancer
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -146,6 +147,16 @@ func (n *network) open(v *vip) bool {
 		}
 	}
 	return true
+}
+
+// intercepts returns an error if packets for a shadowed host would get past the VIP at a
+// connected switch: along routes, which a switch with one table cannot put it before.
+func (n *network) intercepts(v *vip) error {
+	var list []*api.Switch
+	for _, d := range n.switches {
+		list = append(list, d.info)
+	}
+	return api.CheckNeeds("the shadow of vip "+v.name, "give the VIP an address that no host has", slices.Values(list), api.NeedTables)
 }
 
 // refuse appends the TCP reset for a client that no member serves, so that it

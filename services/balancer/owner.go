@@ -1,10 +1,7 @@
 package balancer
 
 import (
-	"context"
-
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 )
@@ -43,23 +40,61 @@ func serviceOwner(name string) (owner, error) {
 	return 0, api.Errorf(codes.InvalidArgument, "owner %q: want scp", name)
 }
 
-// SetOwnedVip answers the call.
-func (b *balancer) SetOwnedVip(ctx context.Context, req *api.SetOwnedVipRequest) (*api.Vip, error) {
-	who, err := serviceOwner(req.GetOwner())
-	switch {
-	case err != nil:
-		return nil, err
-	case req.GetVip() == nil:
-		return nil, api.Errorf(codes.InvalidArgument, "want a vip")
-	}
-	return b.change(ctx, who, req.Vip.GetName(), func(*api.Vip) (*api.Vip, error) { return proto.CloneOf(req.Vip), nil })
+// check returns the operator's VIP of a message.
+func (b *balancer) check(m *api.Vip) (*vip, error) {
+	m.Owner = owners[byOperator]
+	return readVip(m, b.cfg.Load())
 }
 
-// DeleteOwnedVip answers the call.
-func (b *balancer) DeleteOwnedVip(ctx context.Context, req *api.DeleteOwnedVipRequest) (*api.DeleteVipResponse, error) {
-	who, err := serviceOwner(req.GetOwner())
-	if err != nil {
-		return nil, err
+// load returns the stored VIP. It is called with mu held.
+func (b *balancer) load(m *api.Vip) (*vip, error) {
+	v, err := readVip(m, b.cfg.Load())
+	if err == nil {
+		err = v.fits(b.vips.List())
 	}
-	return b.delete(ctx, who, req.GetName())
+	return v, err
+}
+
+// admit refuses a VIP that its owner may not have, or that contradicts the network or the
+// others. It is called with mu held.
+func (b *balancer) admit(v, old *vip) error {
+	if old != nil {
+		if err := old.mine(v.owner); err != nil {
+			return err
+		}
+	}
+	if v.host != nil && (old == nil || old.host == nil) {
+		if err := b.net.intercepts(v); err != nil {
+			return err
+		}
+	}
+	return v.fits(b.vips.List())
+}
+
+// fits refuses a VIP that contradicts others.
+func (v *vip) fits(others []*vip) error {
+	for _, o := range others {
+		if o.name == v.name {
+			continue
+		}
+		switch {
+		case o.at == v.at:
+			return api.Errorf(codes.AlreadyExists, "vip %s: vip %s has the same address, protocol and port", v.name, o.name)
+		case o.at.host == v.at.host && (o.host == nil) != (v.host == nil):
+			return api.Errorf(codes.InvalidArgument, "vip %s: vip %s has the same address; both are shadows of a host there, or none", v.name, o.name)
+		case o.at.host == v.at.host && o.mac != v.mac:
+			return api.Errorf(codes.InvalidArgument, "vip %s: vip %s has the same address with mac %v; give both the same, or none", v.name, o.name, o.mac)
+		}
+		for _, m := range v.all() {
+			if m.addr == o.at.host && m != v.host {
+				return api.Errorf(codes.InvalidArgument, "vip %s: member %v is the address of vip %s", v.name, m.addr.Addr, o.name)
+			}
+		}
+		for _, m := range o.all() {
+			if m.addr == v.at.host && m != o.host {
+				return api.Errorf(codes.InvalidArgument, "vip %s: its address is that of a member of vip %s", v.name, o.name)
+			}
+		}
+	}
+	return nil
 }

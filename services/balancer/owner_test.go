@@ -26,8 +26,9 @@ func TestOwners(t *testing.T) {
 	}
 	var errs []error
 	refused := func(_ any, err error) { errs = append(errs, err) }
-	refused(g.b.SetVip(ctx, &api.SetVipRequest{Vip: theirs}))
-	refused(g.b.DeleteVip(ctx, &api.DeleteVipRequest{Name: "udm"}))
+	_, _, err := g.b.vips.Set(ctx, theirs)
+	refused(nil, err)
+	refused(g.b.vips.Delete(ctx, &api.Vip{Name: "udm"}))
 	refused(g.b.SetMember(ctx, &api.SetMemberRequest{Vip: "udm", Member: &api.PoolMember{Address: v4(7).String()}}))
 	refused(g.b.DeleteMember(ctx, &api.DeleteMemberRequest{Vip: "udm", Address: v4(6).String(), Port: 8080}))
 	refused(g.b.DrainMember(ctx, &api.DrainMemberRequest{Vip: "udm", Address: v4(6).String(), Port: 8080}))
@@ -50,8 +51,8 @@ func TestOwners(t *testing.T) {
 	if r, err := g.b.DeleteOwnedVip(ctx, &api.DeleteOwnedVipRequest{Owner: "scp", Name: "udm"}); err != nil || !r.Deleted {
 		t.Errorf("%v, %v", r, err)
 	}
-	if r, err := g.b.DeleteVip(ctx, &api.DeleteVipRequest{Name: "udm"}); err != nil || r.Deleted {
-		t.Errorf("one that is not there: %v, %v", r, err)
+	if old, err := g.b.vips.Delete(ctx, &api.Vip{Name: "udm"}); err != nil || old != nil {
+		t.Errorf("one that is not there: %v, %v", old, err)
 	}
 }
 

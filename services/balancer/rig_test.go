@@ -15,6 +15,7 @@ import (
 	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
+	kit "github.com/weft-sdn/weft/policy"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -51,7 +52,8 @@ func newRig(t testing.TB) *rig {
 func (g *rig) start(store object.Bucket) {
 	g.store = store
 	count := newCounts(func(string, string, ...string) Counter { return silent{} })
-	g.b = newBalancer(DefaultConfig(), count, store, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	g.b = newBalancer(DefaultConfig(), count, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	g.b.vips.Open(store)
 	if err := g.b.vips.Load(context.Background()); err != nil {
 		g.t.Fatal(err)
 	}
@@ -93,21 +95,26 @@ func web(policy string, hosts ...int) *api.Vip {
 
 func (g *rig) set(v *api.Vip) *api.Vip {
 	g.t.Helper()
-	m, err := g.b.SetVip(context.Background(), &api.SetVipRequest{Vip: v})
+	_, is, err := g.b.vips.Set(context.Background(), v)
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	return m
+	return g.b.status(is)
 }
 
 func (g *rig) show(name string) *api.Vip {
 	g.t.Helper()
-	resp, err := g.b.ListVips(context.Background(), &api.ListVipsRequest{Name: name})
-	if err != nil || len(resp.Vips) != 1 {
-		g.t.Fatalf("%v %v", resp, err)
+	g.b.mu.Lock()
+	v := g.b.vips.Get(name)
+	g.b.mu.Unlock()
+	if v == nil {
+		g.t.Fatalf("there is no VIP %s", name)
 	}
-	return resp.Vips[0]
+	return g.b.status(v)
 }
+
+// rules returns what a switch should have whatever the traffic.
+func (g *rig) rules(sw flow.DPID) kit.Rules { return g.b.rules(&api.Switch{Dpid: sw.String()}) }
 
 // frame is the first packet of a connection of a host to 10.0.0.100.
 func (g *rig) frame(client int, port uint16) []byte {

@@ -19,82 +19,72 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/backoff"
-	"github.com/weft-sdn/weft/nib"
+	kit "github.com/weft-sdn/weft/policy"
 )
 
 // Spec declares the service.
 func Spec() weft.Spec {
-	return weft.Spec{
+	return kit.Declare(weft.Spec{
 		Name: "balancer",
 		Doc:  "spreads connections to virtual IPs over pools of hosts",
-		Serves: weft.Methods(api.SetVip, api.DeleteVip, api.ListVips, api.SetMember, api.DeleteMember, api.DrainMember,
-			api.ListConnections, api.ListPairs, api.SetOwnedVip, api.DeleteOwnedVip),
-		Calls:      weft.Methods(api.Send, api.Apply, api.SetStanding, api.Observe, api.ReadFlows),
-		Reads:      reads,
-		Subscribes: weft.Subjects(api.RolesSettledEvent, api.FlowsObservedEvent, api.FlowRemovedEvent),
+		Serves: weft.Methods(api.SetMember, api.DeleteMember, api.DrainMember, api.ListConnections, api.ListPairs,
+			api.SetOwnedVip, api.DeleteOwnedVip),
+		Calls:      weft.Methods(api.Send, api.Apply, api.Observe, api.ReadFlows),
+		Subscribes: weft.Subjects(api.FlowRemovedEvent),
 		Optional:   []string{"tenants"},
-		Buckets:    []string{"vips"},
 		Stage:      true,
-		Class:      weft.Latency,
-		Scale:      weft.PerPartition,
 		Config:     DefaultConfig(),
 		Live:       []string{"*"},
 		Run:        run,
-	}
+	}, new(balancer).kind())
 }
 
-// reads is what the service reads of the network.
-const reads = nib.Switches | nib.Roles | nib.Hosts | nib.Segments
-
 func run(ctx context.Context, env *weft.Env) error {
-	cfg := env.Config.(*Config)
-	kept, err := weft.State(env, "vips")
-	if err != nil {
-		return err
-	}
 	count := newCounts(func(name, help string, labels ...string) Counter { return env.Metric.Counter(name, help, labels...) })
-	b := newBalancer(cfg, count, kept, env.Log)
-	b.damage = func() string { return weft.Damage(env) }
+	b := newBalancer(env.Config.(*Config), count, env.Log)
+	b.damaged = func() bool { return weft.Damage(env) != "" }
 	b.tracker.last = rand.Uint32() >> 1 // different from those of earlier runs
-	if err := b.vips.Load(ctx); err != nil {
+	if err := kit.Serve(ctx, env, b.vips); err != nil {
 		return err
 	}
-	k := weft.NewBaselineFlows(env, flow.OwnerBalancer, b.want)
-	b.regroup = func() { k.Recompute() }
 	gauges(env, b)
 	m := &meters{metric: env.Metric, balancer: b, of: map[[2]string]bool{}}
 	m.update()
+	b.settle = func(ctx context.Context) {
+		m.update()
+		deadline := b.cfg.Load().Deadline
+		flush, cancel := context.WithTimeout(ctx, deadline)
+		defer cancel()
+		b.out.flush(flush)
+		b.vips.Flows().SettleWithin(ctx, deadline, "groups")
+	}
 
 	weft.ReportLimits(env, b.tracker.reached.List)
 	weft.Stage(env, func(flow.DPID) weft.StageFunc { return b.packet })
-	weft.OnChange(env, reads, func(c nib.Change) {
-		member := b.networkChanged(c, now())
-		k.NetworkChanged(c)
-		if member {
-			k.Recompute()
-		}
-	})
-	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
-	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) {
-		b.observed(e, now())
-		k.FlowsObserved(e)
-	})
 	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, e *api.FlowRemoved) { b.removed(e, now()) })
 	weft.OnConfig(env, func(_ context.Context, _, c *Config) error {
 		b.cfg.Store(c)
 		return nil
 	})
-	serveCalls(env, b, k, m)
+	read := readCounters(env, b)
+	weft.Handle(env, api.SetMember, b.SetMember)
+	weft.Handle(env, api.DeleteMember, b.DeleteMember)
+	weft.Handle(env, api.DrainMember, b.DrainMember)
+	weft.Handle(env, api.SetOwnedVip, b.SetOwnedVip)
+	kit.Answer(b.vips, api.DeleteOwnedVip, b.DeleteOwnedVip)
+	weft.Handle(env, api.ListConnections, b.ListConnections)
+	weft.Handle(env, api.ListPairs, func(ctx context.Context, req *api.ListPairsRequest) (*api.ListPairsResponse, error) {
+		return b.ListPairs(ctx, req, read)
+	})
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
-	work.Go(func() { k.Run(ctx) })
-	work.Go(func() { b.vips.Follow(ctx) })
+	work.Go(func() { b.vips.Run(ctx) })
 	work.Go(func() { b.out.run(ctx, func(l letter) { send(ctx, env, b, l) }) })
 	work.Go(func() { observe(ctx, env, b) })
-	work.Go(func() { b.follow(ctx, readCounters(env, b)) })
+	work.Go(func() { b.follow(ctx, read) })
 	tick, broom := time.NewTicker(checkTick), time.NewTicker(tidyTick)
 	defer tick.Stop()
 	defer broom.Stop()
@@ -113,22 +103,6 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 }
 
-// serveCalls answers the calls about VIPs.
-func serveCalls(env *weft.Env, b *balancer, k *weft.BaselineFlows, m *meters) {
-	weft.Handle(env, api.SetVip, settled(b, k, m, b.SetVip))
-	weft.Handle(env, api.SetMember, settled(b, k, m, b.SetMember))
-	weft.Handle(env, api.DeleteMember, settled(b, k, m, b.DeleteMember))
-	weft.Handle(env, api.DrainMember, settled(b, k, m, b.DrainMember))
-	weft.Handle(env, api.DeleteVip, settled(b, k, m, b.DeleteVip))
-	weft.Handle(env, api.SetOwnedVip, settled(b, k, m, b.SetOwnedVip))
-	weft.Handle(env, api.DeleteOwnedVip, settled(b, k, m, b.DeleteOwnedVip))
-	weft.Handle(env, api.ListVips, b.ListVips)
-	weft.Handle(env, api.ListPairs, func(ctx context.Context, req *api.ListPairsRequest) (*api.ListPairsResponse, error) {
-		return b.ListPairs(ctx, req, readCounters(env, b))
-	})
-	weft.Handle(env, api.ListConnections, b.ListConnections)
-}
-
 // readCounters reads the balancer's entries on a switch, with their counters.
 func readCounters(env *weft.Env, b *balancer) counters {
 	return func(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
@@ -136,27 +110,6 @@ func readCounters(env *weft.Env, b *balancer) counters {
 		defer cancel()
 		resp, err := weft.Call(ctx, env, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.String(), Owner: flow.OwnerBalancer.String()})
 		return resp.GetFlows(), err
-	}
-}
-
-// settled returns a handler that waits, for the configured time, until the
-// switches have confirmed the effects of a change; a dry run has none.
-func settled[Req, Resp any](b *balancer, k *weft.BaselineFlows, m *meters, h func(context.Context, *Req) (*Resp, error)) func(context.Context, *Req) (*Resp, error) {
-	return func(ctx context.Context, req *Req) (*Resp, error) {
-		resp, err := h(ctx, req)
-		if err != nil {
-			return nil, err
-		}
-		if t, ok := any(req).(trial); ok && t.GetDryRun() {
-			return resp, nil
-		}
-		m.update()
-		deadline := b.cfg.Load().Deadline
-		flush, cancel := context.WithTimeout(ctx, deadline)
-		defer cancel()
-		b.out.flush(flush)
-		k.SettleWithin(ctx, deadline, "groups")
-		return resp, nil
 	}
 }
 
@@ -202,7 +155,6 @@ func observe(ctx context.Context, env *weft.Env, b *balancer) {
 // gauges registers the metrics of all VIPs together.
 func gauges(env *weft.Env, b *balancer) {
 	m := env.Metric
-	m.Gauge("vips", "Virtual IPs.", func() float64 { return float64(b.totals().vips) })
 	m.Gauge("connections", "Connections that are balanced, and pairs.", func() float64 { return float64(b.totals().connections) })
 	m.Gauge("pairs", "Pairs of client and member with entries.", func() float64 { return float64(b.totals().pairs) })
 	m.Gauge("bindings", "Connections and pairs remembered after their entries have ended.", func() float64 { return float64(b.totals().bindings) })
@@ -234,13 +186,7 @@ const (
 func (m *meters) update() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	list, _ := m.balancer.ListVips(context.Background(), &api.ListVipsRequest{})
-	there := map[[2]string]bool{}
-	for _, v := range list.GetVips() {
-		for _, p := range v.Pool {
-			there[[2]string{v.Name, labelOf(p)}] = true
-		}
-	}
+	there := m.balancer.members()
 	for key := range m.of {
 		if !there[key] {
 			delete(m.of, key)

@@ -28,12 +28,9 @@ func (g *rig) edge(at flow.Location, role string) {
 
 // standing returns a switch's entries of a priority, as text of their matches.
 func (g *rig) standing(sw flow.DPID, priority uint16) (list []string) {
-	for _, f := range g.b.want(&api.Switch{Dpid: sw.String()}).Flows {
-		if f.Priority == uint32(priority) {
-			_, e, err := f.Entry()
-			if err != nil {
-				g.t.Fatal(err)
-			}
+	for _, e := range g.rules(sw).Flows {
+		if e.Priority == priority {
+			e.Match.Normalize()
 			list = append(list, e.Match.String())
 		}
 	}
@@ -97,7 +94,7 @@ func TestShadow(t *testing.T) {
 func TestShadowNeeds(t *testing.T) {
 	g := newRig(t)
 	g.connect(7, 50)
-	_, err := g.b.SetVip(context.Background(), &api.SetVipRequest{Vip: shadow(5)})
+	_, _, err := g.b.vips.Set(context.Background(), shadow(5))
 	if api.KindOf(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "switch 0000000000000007 has 50 flow tables") {
 		t.Error(err)
 	}
@@ -199,7 +196,7 @@ func TestShadowTakesOver(t *testing.T) {
 	}
 	g.consistent()
 	v.Shadow, v.Address = false, v4(100).String()
-	if _, err := g.b.SetVip(context.Background(), &api.SetVipRequest{Vip: v}); api.KindOf(err) != codes.InvalidArgument {
+	if _, _, err := g.b.vips.Set(context.Background(), v); api.KindOf(err) != codes.InvalidArgument {
 		t.Errorf("without a shadow: %v", err)
 	}
 }
@@ -222,7 +219,7 @@ func TestShadowRefused(t *testing.T) {
 	} {
 		v := shadow(6)
 		f(v)
-		if _, err := g.b.SetVip(context.Background(), &api.SetVipRequest{Vip: v}); api.KindOf(err) != codes.InvalidArgument {
+		if _, _, err := g.b.vips.Set(context.Background(), v); api.KindOf(err) != codes.InvalidArgument {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

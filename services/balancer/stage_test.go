@@ -166,9 +166,9 @@ func TestCVE_2015_6569_ConcurrentCalls(t *testing.T) {
 				var err error
 				switch r.IntN(8) {
 				case 0:
-					_, err = g.b.SetVip(ctx, &api.SetVipRequest{Vip: web([]string{"least", "hash", "weighted"}[r.IntN(3)], 5, 6, 7)})
+					_, _, err = g.b.vips.Set(ctx, web([]string{"least", "hash", "weighted"}[r.IntN(3)], 5, 6, 7))
 				case 1:
-					_, err = g.b.DeleteVip(ctx, &api.DeleteVipRequest{Name: "web"})
+					_, err = g.b.vips.Delete(ctx, &api.Vip{Name: "web"})
 				case 2:
 					_, err = g.b.SetMember(ctx, &api.SetMemberRequest{Vip: "web", Member: &api.PoolMember{Address: v4(5 + r.IntN(4)).String(), Port: 8080}})
 				case 3:
@@ -176,7 +176,12 @@ func TestCVE_2015_6569_ConcurrentCalls(t *testing.T) {
 				case 4:
 					_, err = g.b.DrainMember(ctx, &api.DrainMemberRequest{Vip: "web", Address: v4(5 + r.IntN(4)).String(), Port: 8080, Undo: r.IntN(2) == 0})
 				case 5:
-					_, err = g.b.ListVips(ctx, &api.ListVipsRequest{})
+					g.b.mu.Lock()
+					list := slices.Clone(g.b.vips.List())
+					g.b.mu.Unlock()
+					for _, v := range list {
+						g.b.status(v)
+					}
 				case 6:
 					g.b.advance(time.Now().UnixNano(), &flow.Decision{})
 				default:
@@ -192,7 +197,7 @@ func TestCVE_2015_6569_ConcurrentCalls(t *testing.T) {
 		<-done
 	}
 	g.consistent()
-	if _, err := g.b.DeleteVip(context.Background(), &api.DeleteVipRequest{Name: "web"}); err != nil {
+	if _, err := g.b.vips.Delete(context.Background(), &api.Vip{Name: "web"}); err != nil {
 		t.Fatal(err)
 	}
 	if b := g.b; len(b.tracker.by)+len(b.tracker.backs)+len(b.tracker.at)+len(b.prober.probes) != 0 || b.index.Load() != nil {

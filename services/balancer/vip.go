@@ -125,28 +125,22 @@ type member struct {
 // key identifies the member in its pool.
 func (m *member) key() netip.AddrPort { return netip.AddrPortFrom(m.addr.Addr, m.port) }
 
-// checkName refuses names that do not fit into keys, paths and labels.
-func checkName(name string) error { return api.CheckName("name", name) }
-
 // readVip returns the VIP that a message describes, with its pool, or an error
 // that names the wrong field and says what it may be.
 func readVip(m *api.Vip, cfg *Config) (v *vip, err error) {
 	v = &vip{name: m.GetName(), stuck: map[netip.Addr]stay{}, gates: map[flow.DPID]gate{}}
-	if err = checkName(v.name); err != nil {
+	if err = api.CheckName("name", v.name); err != nil {
 		return nil, err
 	}
-	fail := func(format string, args ...any) (*vip, error) {
-		return nil, fmt.Errorf("vip %s: "+format, append([]any{v.name}, args...)...)
-	}
 	if v.owner, err = wordOf[owner](owners[:], m.GetOwner()); err != nil {
-		return fail("owner %w", err)
+		return nil, fmt.Errorf("owner %w", err)
 	}
 	addr, err := netip.ParseAddr(m.GetAddress())
 	if addr = addr.Unmap(); err != nil || !usable(addr) {
-		return fail("address %q: want an IPv4 or IPv6 address of one host, such as 10.0.0.100 or fd00::100", m.GetAddress())
+		return nil, fmt.Errorf("address %q: want an IPv4 or IPv6 address of one host, such as 10.0.0.100 or fd00::100", m.GetAddress())
 	}
 	if m.GetVlan() > 4094 {
-		return fail("vlan %d: want 0 (untagged) to 4094", m.GetVlan())
+		return nil, fmt.Errorf("vlan %d: want 0 (untagged) to 4094", m.GetVlan())
 	}
 	v.at.host = object.In(addr, object.VLAN(m.GetVlan()))
 	known := false
@@ -157,28 +151,28 @@ func readVip(m *api.Vip, cfg *Config) (v *vip, err error) {
 	}
 	switch {
 	case !known:
-		return fail("protocol %q: want tcp, udp or any", m.GetProtocol())
+		return nil, fmt.Errorf("protocol %q: want tcp, udp or any", m.GetProtocol())
 	case v.at.proto == 0 && m.GetPort() != 0:
-		return fail("port %d: protocol any takes all ports; leave the port out", m.GetPort())
+		return nil, fmt.Errorf("port %d: protocol any takes all ports; leave the port out", m.GetPort())
 	case v.at.proto != 0 && (m.GetPort() == 0 || m.GetPort() > 65535):
-		return fail("port %d: want 1 to 65535", m.GetPort())
+		return nil, fmt.Errorf("port %d: want 1 to 65535", m.GetPort())
 	}
 	v.at.port = uint16(m.GetPort())
 	if v.policy, err = wordOf[policy](policies[:], m.GetPolicy()); err != nil {
-		return fail("policy %w", err)
+		return nil, fmt.Errorf("policy %w", err)
 	}
 	if m.GetStickiness() > 7*24*3600 {
-		return fail("stickiness %d: want at most %d seconds", m.GetStickiness(), 7*24*3600)
+		return nil, fmt.Errorf("stickiness %d: want at most %d seconds", m.GetStickiness(), 7*24*3600)
 	}
 	v.sticky, v.stateless = time.Duration(m.GetStickiness())*time.Second, m.GetStateless()
 	if v.allow, err = readAllow(m.GetAllow(), v); err != nil {
-		return fail("%w", err)
+		return nil, err
 	}
 	if err = readRefuse(m.GetRefuse(), v); err != nil {
-		return fail("%w", err)
+		return nil, err
 	}
 	if m.GetIdleTimeout() > idleMax {
-		return fail("idle_timeout %d: want at most %d seconds", m.GetIdleTimeout(), idleMax)
+		return nil, fmt.Errorf("idle_timeout %d: want at most %d seconds", m.GetIdleTimeout(), idleMax)
 	}
 	if v.idle = uint16(m.GetIdleTimeout()); v.idle == 0 {
 		v.idle = uint16(cfg.IdleTimeout / time.Second)
@@ -188,27 +182,27 @@ func readVip(m *api.Vip, cfg *Config) (v *vip, err error) {
 		mac = "" // it has its host's
 	}
 	if v.mac, err = macOf(mac, v.at.host, cfg); err != nil {
-		return fail("%w", err)
+		return nil, err
 	}
 	if v.check, err = readCheck(m.GetHealth(), v.at); err != nil {
-		return fail("health: %w", err)
+		return nil, fmt.Errorf("health: %w", err)
 	}
 	if err = v.readPair(m); err != nil {
-		return fail("%w", err)
+		return nil, err
 	}
 	if err = v.readShadow(m); err != nil {
-		return fail("%w", err)
+		return nil, err
 	}
 	if len(m.GetPool()) > cfg.Members {
-		return fail("%d members: want at most %d (balancer.members)", len(m.GetPool()), cfg.Members)
+		return nil, fmt.Errorf("%d members: want at most %d (balancer.members)", len(m.GetPool()), cfg.Members)
 	}
 	for _, pm := range m.GetPool() {
 		mb, err := readMember(pm, v)
 		if err != nil {
-			return fail("%w", err)
+			return nil, err
 		}
 		if v.member(mb.key()) != nil {
-			return fail("member %v: is in the pool twice", mb.key())
+			return nil, fmt.Errorf("member %v: is in the pool twice", mb.key())
 		}
 		v.pool = append(v.pool, mb)
 	}

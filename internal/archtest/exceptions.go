@@ -49,7 +49,6 @@ var tangled = map[string]int{
 	"openflow/oftest":             23,
 	"plan":                        24,
 	"plan/simulate":               4,
-	"services/balancer":           29,
 	"services/discovery":          43,
 	"services/forwarding":         46,
 	"services/gateway":            13,

@@ -162,3 +162,36 @@ func (t *tracker) begin(v *vip, as kind, key connKey, now int64) *conn {
 	}
 	return t.add(as, key, m, to(m), t.nextID(), now)
 }
+
+// recall returns a connection or a pair whose entries have ended, begun again with
+// the member that it was with; nil if that is not known or does not serve.
+func (t *tracker) recall(v *vip, key connKey, opening bool, now int64) *conn {
+	k, known := key, binding{}
+	if !opening {
+		known = t.bindings[key]
+	}
+	if v.paired && !known.to.IsValid() && (!opening || v.rebind) {
+		k = key.pair()
+		known = t.bindings[k]
+	}
+	if !known.to.IsValid() || now >= known.until {
+		return nil
+	}
+	m := v.memberAt(known.to)
+	if m == nil || m.wish == rest || opening && m.wish != serve || m.grade() == bad {
+		return nil
+	}
+	if _, ok := t.net.reach(m); !ok || len(t.by) >= t.cfg.Load().Connections {
+		return nil
+	}
+	as := tracked
+	if k != key && m.wish == serve && t.backs[backKey{known.to, key.client, key.proto, key.vlan}.pair()] == nil {
+		as, key = paired, k
+	}
+	if t.backs[backKey{known.to, key.client, key.proto, key.vlan}] != nil {
+		return nil
+	}
+	delete(t.bindings, k)
+	t.count.recalled.Add(1)
+	return t.add(as, key, m, known.to, t.nextID(), now)
+}

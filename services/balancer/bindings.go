@@ -8,11 +8,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// lasting is how many times its idle timeout a TCP connection, or a pair, is
-// remembered after its entries have ended: an open connection may be silent for
-// longer, and what comes then is for the member that it was with.
-const lasting = 12
-
 // binding is a connection, or a pair, whose entries have ended.
 type binding struct {
 	to    netip.AddrPort // of the member
@@ -49,43 +44,30 @@ func (b bindings) expire(now int64) {
 	maps.DeleteFunc(b, func(_ connKey, x binding) bool { return now >= x.until })
 }
 
-// recall returns a connection or a pair whose entries have ended, begun again with
-// the member that it was with; nil if that is not known or does not serve.
-func (t *tracker) recall(v *vip, key connKey, opening bool, now int64) *conn {
-	k, known := key, binding{}
-	if !opening {
-		known = t.bindings[key]
-	}
-	if v.paired && !known.to.IsValid() && (!opening || v.rebind) {
-		k = key.pair()
-		known = t.bindings[k]
-	}
-	if !known.to.IsValid() || now >= known.until {
-		return nil
-	}
-	m := v.memberAt(known.to)
-	if m == nil || m.wish == rest || opening && m.wish != serve || m.grade() == bad {
-		return nil
-	}
-	if _, ok := t.net.reach(m); !ok || len(t.by) >= t.cfg.Load().Connections {
-		return nil
-	}
-	as := tracked
-	if k != key && m.wish == serve && t.backs[backKey{known.to, key.client, key.proto, key.vlan}.pair()] == nil {
-		as, key = paired, k
-	}
-	if t.backs[backKey{known.to, key.client, key.proto, key.vlan}] != nil {
-		return nil
-	}
-	delete(t.bindings, k)
-	t.count.recalled.Add(1)
-	return t.add(as, key, m, known.to, t.nextID(), now)
+// sealIdle is how many seconds without packets an entry back of a client that has
+// lost its leave goes on to keep the member's packets from it.
+const sealIdle = 60
+
+// seal is such an entry that leads to the controller.
+type seal struct {
+	vip   netip.AddrPort
+	until int64
 }
 
-// memberAt returns the member that serves connections at an address and port.
-func (v *vip) memberAt(to netip.AddrPort) *member {
-	if m := v.member(to); m != nil || v.at.proto != 0 {
-		return m
+// seals are those entries, by what the member has.
+type seals map[backKey]seal
+
+// of returns the seal of a connection, or of the pair that it is of; false if there is none,
+// or it is over.
+func (s seals) of(k backKey, now int64) (seal, bool) {
+	x := s[k]
+	if x.until <= now {
+		x = s[k.pair()]
 	}
-	return v.member(netip.AddrPortFrom(to.Addr(), 0))
+	return x, now < x.until
+}
+
+// expire forgets what is over.
+func (s seals) expire(now int64) {
+	maps.DeleteFunc(s, func(_ backKey, x seal) bool { return now >= x.until })
 }

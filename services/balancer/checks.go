@@ -62,3 +62,21 @@ func (b *balancer) passed(kind checkKind, from place, to netip.Addr, token uint3
 		b.vips.Recompute()
 	}
 }
+
+// close records since when packets for a shadow are led to members. It is called
+// with mu held.
+func (b *balancer) close(v *vip, now int64) {
+	switch {
+	case v.host == nil || b.net.open(v):
+		v.closed = 0
+	case v.closed == 0:
+		v.closed = now
+		if v.takeover {
+			d := &flow.Decision{}
+			for c := range v.host.conns {
+				b.tracker.cut(d, c)
+			}
+			b.out.post(d)
+		}
+	}
+}

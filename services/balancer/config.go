@@ -7,6 +7,10 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
+// idleMax bounds idle timeouts, in seconds: the way back has twice as long, and
+// that must fit into an entry's timeout.
+const idleMax = 32_000
+
 // Config is the configuration of the balancer.
 type Config struct {
 	// Vips is how many virtual IPs there may be, and Members how many members

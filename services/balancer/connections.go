@@ -181,3 +181,29 @@ func btoi(b bool) int {
 	}
 	return 0
 }
+
+// tally is what an entry has counted.
+type tally struct{ packets, bytes uint64 }
+
+// since returns what has been counted since then; all, if the entry is another.
+func (t tally) since(then tally) tally {
+	if t.packets < then.packets || t.bytes < then.bytes {
+		return t
+	}
+	return tally{t.packets - then.packets, t.bytes - then.bytes}
+}
+
+// answers reports whether packets of a member cannot all be without data, as those
+// are by which a host acknowledges, or refuses for a process that has gone.
+func (t tally) answers(v4 bool) bool {
+	bare := uint64(74) // the longest: Ethernet, IPv4, and TCP of a SYN with the usual options
+	if !v4 {
+		bare += 20
+	}
+	return t.bytes > bare*t.packets
+}
+
+// lasting is how many times its idle timeout a TCP connection, or a pair, is
+// remembered after its entries have ended: an open connection may be silent for
+// longer, and what comes then is for the member that it was with.
+const lasting = 12

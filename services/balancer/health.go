@@ -1,10 +1,7 @@
 package balancer
 
 import (
-	"fmt"
 	"time"
-
-	"github.com/weft-sdn/weft/api"
 )
 
 // checkKind is the kind of a health check.
@@ -30,53 +27,6 @@ type check struct {
 	idle              time.Duration // interval of a member that needs none; 0: none is so
 	rise, fall        int
 	port              uint16 // of tcp checks; 0: the member's
-}
-
-// readCheck returns the check that a message describes; none if the message is
-// nil.
-func readCheck(m *api.HealthCheck, at service) (c check, err error) {
-	if c.kind, err = wordOf[checkKind](checkKinds[:], m.GetKind()); err != nil {
-		return c, fmt.Errorf("kind %w", err)
-	}
-	def := func(v, otherwise uint32) uint32 {
-		if v == 0 {
-			return otherwise
-		}
-		return v
-	}
-	interval, timeout := def(m.GetIntervalMs(), 2000), def(m.GetTimeoutMs(), 1000)
-	rise, fall := def(m.GetRise(), 2), def(m.GetFall(), 3)
-	switch {
-	case interval < 100 || interval > 3_600_000:
-		return c, fmt.Errorf("interval_ms %d: want 100 to 3600000", interval)
-	case m.GetIdleIntervalMs() != 0 && (m.GetIdleIntervalMs() < interval || m.GetIdleIntervalMs() > 3_600_000):
-		return c, fmt.Errorf("idle_interval_ms %d: want interval_ms, %d, to 3600000, or 0", m.GetIdleIntervalMs(), interval)
-	case !c.kind.connects() && m.GetIdleIntervalMs() != 0:
-		return c, fmt.Errorf("idle_interval_ms %d: only checks of kind tcp and http2 have one", m.GetIdleIntervalMs())
-	case timeout < 10 || timeout > 60_000:
-		return c, fmt.Errorf("timeout_ms %d: want 10 to 60000", timeout)
-	case rise > 100 || fall > 100:
-		return c, fmt.Errorf("rise %d, fall %d: want 1 to 100", rise, fall)
-	case m.GetPort() > 65535:
-		return c, fmt.Errorf("port %d: want at most 65535", m.GetPort())
-	case !c.kind.connects() && m.GetPort() != 0:
-		return c, fmt.Errorf("port %d: only checks of kind tcp and http2 have one", m.GetPort())
-	case c.kind.connects() && at.proto == 0 && m.GetPort() == 0:
-		return c, fmt.Errorf("port 0: a VIP of protocol any has none; say which port is to be checked")
-	}
-	c.interval, c.timeout = time.Duration(interval)*time.Millisecond, time.Duration(timeout)*time.Millisecond
-	c.rise, c.fall, c.port, c.idle = int(rise), int(fall), uint16(m.GetPort()), time.Duration(m.GetIdleIntervalMs())*time.Millisecond
-	return c, nil
-}
-
-func (c *check) message() *api.HealthCheck {
-	if c.kind == checkNone {
-		return &api.HealthCheck{Kind: checkKinds[checkNone]}
-	}
-	return &api.HealthCheck{
-		Kind: checkKinds[c.kind], IntervalMs: uint32(c.interval.Milliseconds()), TimeoutMs: uint32(c.timeout.Milliseconds()),
-		Rise: uint32(c.rise), Fall: uint32(c.fall), Port: uint32(c.port), IdleIntervalMs: uint32(c.idle.Milliseconds()),
-	}
 }
 
 // verdict is the known health of a member.
@@ -161,3 +111,7 @@ func (h *health) result(c *check, ok bool, reason string, now int64) (changed bo
 	}
 	return true
 }
+
+// watchTick is how often the counters of the entries of members are read that are
+// checked seldom while they serve.
+const watchTick = 500 * time.Millisecond

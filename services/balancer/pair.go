@@ -3,7 +3,6 @@ package balancer
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -16,41 +15,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
 )
-
-// The words of per and again.
-var (
-	perNames   = [...]string{"connection", "pair"}
-	againNames = [...]string{"balance", "bound"}
-)
-
-// readPair reads what has entries of its own.
-func (v *vip) readPair(m *api.Vip) error {
-	per, err := wordOf[uint8](perNames[:], m.GetPer())
-	if err != nil {
-		return fmt.Errorf("per %w", err)
-	}
-	again, err := wordOf[uint8](againNames[:], m.GetAgain())
-	if err != nil {
-		return fmt.Errorf("again %w", err)
-	}
-	v.paired, v.rebind = per == 1, again == 1
-	switch {
-	case !v.paired && m.GetAgain() != "":
-		return fmt.Errorf("again %q: is only for per: pair", m.GetAgain())
-	case v.paired && v.at.proto == 0:
-		return fmt.Errorf("per pair: needs one protocol and port; the VIP has protocol any")
-	case v.paired && v.stateless:
-		return fmt.Errorf("per pair: a stateless VIP has no pairs")
-	}
-	return nil
-}
-
-func (v *vip) againText() string {
-	if !v.paired {
-		return ""
-	}
-	return againNames[btoi(v.rebind)]
-}
 
 // resplit splits the pairs of a member if the member is drained, or if its VIP has no
 // pairs any more: the next packet of each of their connections comes to the controller

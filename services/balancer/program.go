@@ -229,3 +229,5 @@ func (t *connections) cut(d *flow.Decision, c *conn) {
 	}
 	t.end(c)
 }
+
+func prefixOf(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, a.BitLen()) }

@@ -1,7 +1,6 @@
 package balancer
 
 import (
-	"maps"
 	"net/netip"
 	"time"
 
@@ -9,34 +8,6 @@ import (
 	"github.com/weft-sdn/weft/object"
 	"github.com/weft-sdn/weft/packet"
 )
-
-// sealIdle is how many seconds without packets an entry back of a client that has
-// lost its leave goes on to keep the member's packets from it.
-const sealIdle = 60
-
-// seal is such an entry that leads to the controller.
-type seal struct {
-	vip   netip.AddrPort
-	until int64
-}
-
-// seals are those entries, by what the member has.
-type seals map[backKey]seal
-
-// of returns the seal of a connection, or of the pair that it is of; false if there is none,
-// or it is over.
-func (s seals) of(k backKey, now int64) (seal, bool) {
-	x := s[k]
-	if x.until <= now {
-		x = s[k.pair()]
-	}
-	return x, now < x.until
-}
-
-// expire forgets what is over.
-func (s seals) expire(now int64) {
-	maps.DeleteFunc(s, func(_ backKey, x seal) bool { return now >= x.until })
-}
 
 // revoke ends the connection, or all connections of the pair, of a client that may
 // not connect any more: what either end sends next comes to the controller, which

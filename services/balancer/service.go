@@ -9,6 +9,7 @@ package balancer
 
 import (
 	"context"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/backoff"
+	"github.com/weft-sdn/weft/nib"
 	kit "github.com/weft-sdn/weft/policy"
 )
 
@@ -37,6 +39,46 @@ func Spec() weft.Spec {
 		Live:       []string{"*"},
 		Run:        run,
 	}, new(balancer).kind())
+}
+
+func newBalancer(cfg *Config, count *counts, log *slog.Logger) *balancer {
+	b := &balancer{
+		log: log, count: count, out: newOutbox(), damaged: func() bool { return false }, settle: func(context.Context) {},
+		net: newNetwork(),
+	}
+	b.cfg.Store(cfg)
+	b.tracker = &tracker{
+		cfg: &b.cfg, net: b.net, index: &b.index, out: b.out, count: count,
+		connections: newConnections(), bindings: bindings{}, seals: seals{},
+	}
+	b.tracker.after = func(d time.Duration, f func()) {
+		time.AfterFunc(d, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			f()
+		})
+	}
+	b.prober = &prober{
+		cfg: &b.cfg, log: log, net: b.net, count: count, down: b.tracker.lose, probes: map[probeKey]*member{}, asked: map[place]asked{},
+	}
+	b.vips = kit.New(b.kind())
+	return b
+}
+
+// reads is what the service reads of the network.
+const reads = nib.Switches | nib.Roles | nib.Hosts | nib.Segments
+
+// kind describes the VIPs.
+func (b *balancer) kind() kit.Kind[*api.Vip, *vip] {
+	return kit.Kind[*api.Vip, *vip]{
+		Owner: flow.OwnerBalancer, What: "vip", Many: "VIPs", Bucket: "vips", Guard: &b.mu, Raise: "balancer.vips",
+		Set: api.SetVip, Delete: api.DeleteVip, List: api.ListVips,
+		Check: b.check, Load: b.load, Said: func(v *vip) *api.Vip { return v.said }, Status: b.status,
+		Admit: b.admit, Release: func(v *vip) error { return v.mine(byOperator) }, Changed: b.changed, Unchanged: hasten, All: b.rules,
+		Reads: reads, Network: func(c nib.Change) { b.networkChanged(c, now()) },
+		Observed: func(e *api.FlowsObserved) { b.observed(e, now()) },
+		Most:     func() int { return b.cfg.Load().Vips }, Settle: func(ctx context.Context) { b.settle(ctx) },
+	}
 }
 
 func run(ctx context.Context, env *weft.Env) error {

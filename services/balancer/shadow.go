@@ -1,37 +1,12 @@
 package balancer
 
 import (
-	"fmt"
 	"net/netip"
 	"time"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/object"
 )
-
-// readShadow reads whether a host has the address of the VIP.
-func (v *vip) readShadow(m *api.Vip) error {
-	if v.takeover, v.lapse = m.GetTakeover(), m.GetLapse(); !m.GetShadow() {
-		switch {
-		case v.takeover:
-			return fmt.Errorf("takeover: is of a VIP at the address of a host: set shadow, too")
-		case v.lapse:
-			return fmt.Errorf("lapse: is of a VIP at the address of a host: set shadow, too")
-		}
-		return nil
-	}
-	switch {
-	case v.stateless:
-		return fmt.Errorf("shadow: a VIP at the address of a host cannot be stateless")
-	case v.at.proto == 0:
-		return fmt.Errorf("shadow: needs one protocol and port; the VIP has protocol any")
-	case v.check.kind == checkICMP:
-		return fmt.Errorf("shadow: the host itself would get the answers to checks of kind icmp; want tcp, arp or none")
-	}
-	v.host = &member{vip: v, addr: v.at.host, port: v.at.port, weight: 1, conns: map[*conn]struct{}{}}
-	return nil
-}
 
 // settling is how long a shadow has connections only, no pairs, in nanoseconds:
 // connections that the host has are seen meanwhile, and let through.
@@ -40,24 +15,6 @@ const settling = int64(10 * time.Second)
 // pairsNow reports whether a VIP has pairs now.
 func (v *vip) pairsNow(now int64) bool {
 	return v.paired && (v.host == nil || v.closed != 0 && now-v.closed > settling)
-}
-
-// close records since when packets for a shadow are led to members. It is called
-// with mu held.
-func (b *balancer) close(v *vip, now int64) {
-	switch {
-	case v.host == nil || b.net.open(v):
-		v.closed = 0
-	case v.closed == 0:
-		v.closed = now
-		if v.takeover {
-			d := &flow.Decision{}
-			for c := range v.host.conns {
-				b.tracker.cut(d, c)
-			}
-			b.out.post(d)
-		}
-	}
 }
 
 // shadowed handles packets for the address of a host that VIPs shadow.

@@ -11,34 +11,9 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// watchTick is how often the counters of the entries of members are read that are
-// checked seldom while they serve.
-const watchTick = 500 * time.Millisecond
-
 // watchMax is with how many connections at a switch its counters are not read:
 // members are checked instead, which costs less.
 const watchMax = 1000
-
-// tally is what an entry has counted.
-type tally struct{ packets, bytes uint64 }
-
-// since returns what has been counted since then; all, if the entry is another.
-func (t tally) since(then tally) tally {
-	if t.packets < then.packets || t.bytes < then.bytes {
-		return t
-	}
-	return tally{t.packets - then.packets, t.bytes - then.bytes}
-}
-
-// answers reports whether packets of a member cannot all be without data, as those
-// are by which a host acknowledges, or refuses for a process that has gone.
-func (t tally) answers(v4 bool) bool {
-	bare := uint64(74) // the longest: Ethernet, IPv4, and TCP of a SYN with the usual options
-	if !v4 {
-		bare += 20
-	}
-	return t.bytes > bare*t.packets
-}
 
 // counters returns a switch's entries of the balancer, with their counters.
 type counters func(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error)

@@ -228,7 +228,7 @@ func (r *report) adoptNew(o *seenEntry) *conn {
 		return nil
 	}
 	if m == nil || m.wish == rest || o.kind != through && m != v.responder && m.grade() == bad || m != v.responder && !v.allow.has(o.key.client.Addr()) || o.kind == paired && !v.paired ||
-		o.kind != through && r.backs[backKey{o.to, o.key.client, o.key.proto, o.key.vlan}] != nil {
+		o.kind != through && r.backs[o.key.with(o.to)] != nil {
 		return nil
 	}
 	r.stick(v, o.key.client.Addr(), m, r.now)
@@ -251,7 +251,7 @@ func (r *report) resume(o *seenEntry, m *member) *conn {
 func (r *report) adoptDirect(o *seenEntry) *conn {
 	g := r.guards[o.id]
 	v := r.index.Load().vip(g.key.service())
-	if g.kind != direct || g.key.client != o.key.client || v == nil || v.member(o.to) == nil || r.backs[backKey{o.to, o.key.client, o.key.proto, o.key.vlan}] != nil {
+	if g.kind != direct || g.key.client != o.key.client || v == nil || v.member(o.to) == nil || r.backs[o.key.with(o.to)] != nil {
 		return nil
 	}
 	return r.resume(o, v.member(o.to))

@@ -29,24 +29,18 @@ func (t *tracker) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
 		return t.respond(v, key, opening, in.Time)
 	}
 	if p := t.by[key.pair()]; p != nil {
+		taken := t.backs[key.with(p.to)] != nil // by a direct connection from the same port
 		switch {
-		case p.split && opening && key.proto == flow.IPProtoTCP:
+		case opening && (p.split && key.proto == flow.IPProtoTCP || !p.split && taken):
 			if c := t.begin(v, tracked, key, in.Time); c != nil {
 				return c
 			}
 			return t.unserved(v, key, opening, in.Time)
 		case p.split:
 			return t.addTo(tracked, key, p.m, p.to, in.Time)
-		case t.backs[backKey{p.to, key.client, key.proto, key.vlan}] != nil:
-			// The member has a direct connection from the same port.
-			if !opening {
-				t.count.stray.Add(1)
-				return nil
-			}
-			if c := t.begin(v, tracked, key, in.Time); c != nil {
-				return c
-			}
-			return t.unserved(v, key, opening, in.Time)
+		case taken:
+			t.count.stray.Add(1)
+			return nil
 		case p.idled && opening && !v.rebind && !p.there:
 			d := &flow.Decision{}
 			t.retire(d, p, in.Time)
@@ -141,7 +135,7 @@ func (t *tracker) begin(v *vip, as kind, key connKey, now int64) *conn {
 		return m.key()
 	}
 	m := v.choose(client, now, func(m *member) bool {
-		if m.addr.Addr == client || t.backs[backKey{to(m), key.client, key.proto, key.vlan}] != nil {
+		if m.addr.Addr == client || t.backs[key.with(to(m))] != nil {
 			return false
 		}
 		_, ok := t.net.reach(m)
@@ -154,7 +148,7 @@ func (t *tracker) begin(v *vip, as kind, key connKey, now int64) *conn {
 	t.count.begun.Add(1)
 	t.stick(v, client, m, now)
 	if as == paired {
-		if t.backs[backKey{to(m), key.client, key.proto, key.vlan}.pair()] != nil {
+		if t.backs[key.with(to(m)).pair()] != nil {
 			as = tracked
 		} else {
 			key = key.pair()
@@ -185,10 +179,10 @@ func (t *tracker) recall(v *vip, key connKey, opening bool, now int64) *conn {
 		return nil
 	}
 	as := tracked
-	if k != key && m.wish == serve && t.backs[backKey{known.to, key.client, key.proto, key.vlan}.pair()] == nil {
+	if k != key && m.wish == serve && t.backs[key.with(known.to).pair()] == nil {
 		as, key = paired, k
 	}
-	if t.backs[backKey{known.to, key.client, key.proto, key.vlan}] != nil {
+	if t.backs[key.with(known.to)] != nil {
 		return nil
 	}
 	delete(t.bindings, k)

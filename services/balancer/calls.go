@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"time"
@@ -135,20 +136,20 @@ func (b *balancer) DeleteOwnedVip(ctx context.Context, req *api.DeleteOwnedVipRe
 	return &api.DeleteVipResponse{Deleted: err == nil && old != nil}, err
 }
 
-// Bounds of ListConnections.
-const (
-	listed    = 1000
-	listedMax = 10_000
-)
+// listLimit returns how many connections or pairs a list has at most; 0 stands for 1000.
+func listLimit(n uint32) (int, error) {
+	const most = 10_000
+	if n > most {
+		return 0, api.Errorf(codes.InvalidArgument, "limit %d: want at most %d", n, most)
+	}
+	return int(cmp.Or(n, 1000)), nil
+}
 
 // ListConnections answers the call.
 func (b *balancer) ListConnections(_ context.Context, req *api.ListConnectionsRequest) (*api.ListConnectionsResponse, error) {
-	limit := int(req.GetLimit())
-	if limit == 0 {
-		limit = listed
-	}
-	if limit > listedMax {
-		return nil, api.Errorf(codes.InvalidArgument, "limit %d: want at most %d", limit, listedMax)
+	limit, err := listLimit(req.GetLimit())
+	if err != nil {
+		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

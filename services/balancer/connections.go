@@ -75,6 +75,11 @@ func (k backKey) pair() backKey {
 	return k
 }
 
+// with returns the key of the connection as a member has it.
+func (k connKey) with(member netip.AddrPort) backKey {
+	return backKey{member, k.client, k.proto, k.vlan}
+}
+
 func (c *conn) backKey() backKey { return backKey{c.to, c.source(), c.key.proto, c.key.vlan} }
 
 // source is the client as the member has it.

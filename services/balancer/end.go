@@ -66,7 +66,7 @@ func (t *tracker) guarded(sw flow.DPID, o *seenEntry) *conn {
 	}
 	k := o.key
 	if o.kind == paired {
-		if c := t.backs[backKey{k.to, k.client, k.proto, k.vlan}]; holds(c) {
+		if c := t.backs[k.with(k.to)]; holds(c) {
 			return c
 		}
 		return nil

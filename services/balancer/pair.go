@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
@@ -48,7 +46,7 @@ func (t *tracker) part(d *flow.Decision, c *conn, now int64) {
 func (t *tracker) bypass(in *flow.PacketIn, d *flow.Decision, key connKey) flow.Verdict {
 	c, first := t.by[key], false
 	if c == nil {
-		m := t.pairOf(backKey{key.to, key.client, key.proto, key.vlan}.pair(), in.Time)
+		m := t.pairOf(key.with(key.to).pair(), in.Time)
 		if m == nil { // the pair has gone, and so does its guard
 			k := key.pair()
 			removeEntry(d, in.Switch, flow.TableTranslate, flow.PriorityPair, between(k.client, k.to, k.proto, k.vlan), in.Cookie)
@@ -124,12 +122,9 @@ func (t *tracker) pairOf(k backKey, now int64) *member {
 
 // ListPairs answers the call.
 func (b *balancer) ListPairs(ctx context.Context, req *api.ListPairsRequest, read counters) (*api.ListPairsResponse, error) {
-	limit := int(req.GetLimit())
-	if limit == 0 {
-		limit = listed
-	}
-	if limit > listedMax {
-		return nil, api.Errorf(codes.InvalidArgument, "limit %d: want at most %d", limit, listedMax)
+	limit, err := listLimit(req.GetLimit())
+	if err != nil {
+		return nil, err
 	}
 	resp := &api.ListPairsResponse{}
 	b.mu.Lock()

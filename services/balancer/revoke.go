@@ -72,7 +72,7 @@ func (t *tracker) turnAway(v *vip, key connKey, in *flow.PacketIn, d *flow.Decis
 		return
 	}
 	for _, m := range v.pool {
-		if _, sealed := t.seals.of(backKey{m.key(), key.client, key.proto, key.vlan}, in.Time); sealed {
+		if _, sealed := t.seals.of(key.with(m.key()), in.Time); sealed {
 			t.segment(d, key.client, m.key(), key.vlan, packet.TCPFields{Flags: packet.TCPRst, Seq: s.Seq()})
 		}
 	}

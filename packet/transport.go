@@ -52,6 +52,12 @@ func (t TCP) Ack() uint32 { return be32(t[8:12]) }
 // Flags returns the flags, TCPFin and so on.
 func (t TCP) Flags() uint8 { return t[13] }
 
+// Window returns the window, before it is scaled.
+func (t TCP) Window() uint16 { return be16(t[14:16]) }
+
+// Options returns the options, with their padding.
+func (t TCP) Options() []byte { return t[tcpLen:t.headerLen()] }
+
 // Payload returns what follows header and options.
 func (t TCP) Payload() []byte { return t[t.headerLen():] }
 
@@ -107,12 +113,13 @@ func AppendUDP(b []byte, e Ether, ip IP, src, dst uint16, payload []byte) []byte
 	return b
 }
 
-// TCPFields is the header of a TCP segment to be built, without options.
+// TCPFields is the header of a TCP segment to be built.
 type TCPFields struct {
 	SrcPort, DstPort uint16
 	Seq, Ack         uint32
 	Flags            uint8
 	Window           uint16 // 0 stands for 65535
+	Options          []byte // padded to a multiple of 4 octets, at most 40
 }
 
 // AppendTCP appends a frame with a TCP segment.
@@ -121,15 +128,17 @@ func AppendTCP(b []byte, e Ether, ip IP, f TCPFields, payload []byte) []byte {
 		f.Window = 0xffff
 	}
 	b = AppendEthernet(b, e, ip.ethType())
-	b = appendIP(b, ip, flow.IPProtoTCP, tcpLen+len(payload))
+	head := tcpLen + len(f.Options)
+	b = appendIP(b, ip, flow.IPProtoTCP, head+len(payload))
 	at := len(b)
 	b = binary.BigEndian.AppendUint16(b, f.SrcPort)
 	b = binary.BigEndian.AppendUint16(b, f.DstPort)
 	b = binary.BigEndian.AppendUint32(b, f.Seq)
 	b = binary.BigEndian.AppendUint32(b, f.Ack)
-	b = append(b, tcpLen/4<<4, f.Flags)
+	b = append(b, uint8(head/4<<4), f.Flags)
 	b = binary.BigEndian.AppendUint16(b, f.Window)
 	b = append(b, 0, 0, 0, 0)
+	b = append(b, f.Options...)
 	b = append(b, payload...)
 	fillChecksum(b[at:], 16, ip, flow.IPProtoTCP)
 	return b

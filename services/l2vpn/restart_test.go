@@ -78,6 +78,7 @@ func TestAwaited(t *testing.T) {
 	b.connect(1)
 	answer(1)
 	is("up", "switch 0000000000000002 has not connected")
-	b.giveUp()
+	b.net.returned = true
+	b.assessAll()
 	is("down", "switch 0000000000000002 is away")
 }

@@ -230,7 +230,10 @@ func (s *server) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-returned:
-			s.b.giveUp()
+			s.b.mu.Lock()
+			s.b.net.returned = true
+			s.b.assessAll()
+			s.b.mu.Unlock()
 		case <-tick.C:
 			s.tunnel.keep(ctx, true)
 		case <-s.tunnel.kicked:

@@ -87,14 +87,6 @@ func (b *store) assessAll() {
 	}
 }
 
-// giveUp waits no more for switches that have not connected since the start.
-func (b *store) giveUp() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.net.returned = true
-	b.assessAll()
-}
-
 // find returns the state that a circuit has now, and why it is not up. It is
 // called with mu held.
 func (b *store) find(s *status) (state, reason string) {

@@ -135,7 +135,7 @@ func (b *store) whole(p lsp) bool {
 		if b.dead[flow.Location{Switch: p[i].sw, Port: p[i].out}] || b.dead[flow.Location{Switch: p[i+1].sw, Port: p[i+1].in}] {
 			return false
 		}
-		if l := b.links.linkOf(p, i); l != nil && !l.up || l == nil && b.absent(flow.Location{Switch: p[i].sw, Port: p[i].out}, flow.Location{Switch: p[i+1].sw, Port: p[i+1].in}) {
+		if l := b.links.linkOf(p, i); l != nil && !l.up || l == nil && absent(b.net, flow.Location{Switch: p[i].sw, Port: p[i].out}, flow.Location{Switch: p[i+1].sw, Port: p[i+1].in}) {
 			return false
 		}
 	}
@@ -147,8 +147,8 @@ const ofLinks = nib.Links | nib.Roles
 
 // absent reports whether there is no link between two ports, none being known: discovery
 // has said all of both switches, or of one of them that its port is not a link's. Until
-// then the link is as it was before a restart. It is called with mu held.
-func (b *store) absent(src, dst flow.Location) bool {
-	a, z := b.net.Settled(src.Switch), b.net.Settled(dst.Switch)
-	return b.net.Heard(ofLinks) && (a && z || a && !b.net.Has(src, flow.RoleLink) || z && !b.net.Has(dst, flow.RoleLink))
+// then the link is as it was before a restart.
+func absent(net nib.Snapshot, src, dst flow.Location) bool {
+	a, z := net.Settled(src.Switch), net.Settled(dst.Switch)
+	return net.Heard(ofLinks) && (a && z || a && !net.Has(src, flow.RoleLink) || z && !net.Has(dst, flow.RoleLink))
 }

@@ -21,7 +21,9 @@ func (b *store) networkChanged(c nib.Change) {
 	for _, s := range c.Links() {
 		b.linkChanged(s)
 	}
-	b.judgeAbsent(c)
+	for _, name := range sorted(doubted(c, b.at)) {
+		b.judge(b.status[name])
+	}
 	for _, s := range c.Nodes() {
 		b.nodeChanged(s)
 	}
@@ -30,22 +32,20 @@ func (b *store) networkChanged(c nib.Change) {
 	}
 }
 
-// judgeAbsent judges the tunnels of which it may be known now that a link is absent. It is
-// called with mu held.
-func (b *store) judgeAbsent(c nib.Change) {
+// doubted returns the tunnels of which it may be known now that a link is absent, given those
+// at each switch.
+func doubted(c nib.Change, at map[flow.DPID]map[string]bool) map[string]bool {
 	names := map[string]bool{}
 	if c.Heard(ofLinks) {
-		for name := range b.status {
-			names[name] = true
+		for _, of := range at {
+			maps.Copy(names, of)
 		}
 	}
 	for _, s := range c.Settled() {
-		maps.Copy(names, b.at[cmp.Or(s.Is, s.Was).Key])
+		maps.Copy(names, at[cmp.Or(s.Is, s.Was).Key])
 	}
 	for _, sw := range c.SwitchesOf(flow.RoleLink) {
-		maps.Copy(names, b.at[sw])
+		maps.Copy(names, at[sw])
 	}
-	for _, name := range sorted(names) {
-		b.judge(b.status[name])
-	}
+	return names
 }

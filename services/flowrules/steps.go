@@ -113,6 +113,17 @@ func (l *ledger) dueRules(now time.Time) (due []*rule, later time.Time) {
 	return due, later
 }
 
+// tablesWithoutMiss returns the tables that packets reach and that have no miss entry yet.
+func (l *ledger) tablesWithoutMiss() (without [256]bool) {
+	for _, t := range flow.Tables() {
+		miss := flow.Entry{Table: t.Number}
+		r := l.rules[idOf(&miss)]
+		there := r != nil && r.state == confirmed || l.unclaimed[flow.OwnerForwarding][idOf(&miss)] != nil
+		without[t.Number] = miss.TableMiss() && !there
+	}
+	return without
+}
+
 // dueRemovals returns the removals to send at now. It leaves out those whose
 // owner still has entries to add.
 func (l *ledger) dueRemovals(now time.Time) (due []*removal, later time.Time) {

@@ -96,7 +96,7 @@ func (t *tracker) unserved(v *vip, key connKey, opening bool, now int64) *conn {
 // stays reports whether a client stays with a member that serves.
 func (v *vip) stays(client netip.Addr, now int64) bool {
 	s, ok := v.stuck[client]
-	return ok && now < s.until && s.m.wish == serve && s.m.grade() != bad
+	return ok && now < s.until && s.m.serves()
 }
 
 // respond gives the connection of a client that is not served to the responder,

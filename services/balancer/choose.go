@@ -19,7 +19,7 @@ func (v *vip) choose(client netip.Addr, now int64, fits func(*member) bool) *mem
 	}
 	for _, suspect := range [...]bool{false, true} {
 		if m := v.among(client, func(m *member) bool {
-			return m.wish == serve && m.grade() != bad && m.suspect(now) == suspect && fits(m)
+			return m.serves() && m.suspect(now) == suspect && fits(m)
 		}); m != nil {
 			return m
 		}
@@ -39,6 +39,9 @@ func (m *member) suspect(now int64) bool {
 	waits := h.ends != 0 && now > h.ends-int64(m.vip.check.timeout)+int64(answerTime)
 	return m.grade() == unknown && (h.row > 0 || waits)
 }
+
+// serves reports whether a member may get connections, once it is reached.
+func (m *member) serves() bool { return m.wish == serve && m.grade() != bad }
 
 // grade returns the verdict on a member: without checks all are good.
 func (m *member) grade() verdict {

@@ -32,7 +32,7 @@ func (n *network) groupFits(v *vip, sw flow.DPID) bool {
 // priority that are not known to be down.
 func (v *vip) serving() (list []*member) {
 	for _, m := range v.pool {
-		if m.wish != serve || m.grade() == bad {
+		if !m.serves() {
 			continue
 		}
 		if len(list) > 0 && m.tier < list[0].tier {

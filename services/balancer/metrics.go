@@ -53,7 +53,7 @@ func (b *balancer) memberCounts(vip, address string) (connections, total float64
 	for _, m := range v.pool {
 		if m.key().String() == address {
 			_, reached := b.net.reach(m)
-			return float64(m.live), float64(m.total), m.wish == serve && m.grade() != bad && reached
+			return float64(m.live), float64(m.total), m.serves() && reached
 		}
 	}
 	return 0, 0, false

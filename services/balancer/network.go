@@ -138,15 +138,10 @@ func (n *network) ether(v *vip) (flow.MAC, bool) {
 // open reports whether packets for a shadow go through to the host: no member
 // serves.
 func (n *network) open(v *vip) bool {
-	if v.host == nil {
-		return false
-	}
-	for _, m := range v.pool {
-		if _, ok := n.reach(m); ok && m.wish == serve && m.grade() != bad {
-			return false
-		}
-	}
-	return true
+	return v.host != nil && !slices.ContainsFunc(v.pool, func(m *member) bool {
+		_, ok := n.reach(m)
+		return ok && m.serves()
+	})
 }
 
 // intercepts returns an error if packets for a shadowed host would get past the VIP at a

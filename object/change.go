@@ -3,6 +3,8 @@ package object
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 
@@ -50,21 +52,57 @@ func Change(ctx context.Context, edits ...Edit) error {
 	if guard == nil {
 		return nil
 	}
-	done, err := guard.Turn(ctx)
+	done, err := guard.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err := guard.settle(ctx); err != nil {
+	return guard.change(ctx, edits)
+}
+
+// Change makes the edits that plan returns, as the function Change does. plan is called
+// with the guard locked, and nobody else changes the objects from then on until the edits
+// are in force.
+func (g *Guard) Change(ctx context.Context, plan func() ([]Edit, error)) error {
+	done, err := g.begin(ctx)
+	if err != nil {
 		return err
 	}
+	defer done()
+	for _, reread := range g.unsure {
+		if err := reread(ctx); err != nil {
+			return err
+		}
+	}
+	g.Lock()
+	edits, err := plan()
+	g.Unlock()
+	if err != nil {
+		return err
+	}
+	return g.change(ctx, edits)
+}
+
+// begin waits for the turn, and settles incomplete changes.
+func (g *Guard) begin(ctx context.Context) (done func(), err error) {
+	if done, err = g.Turn(ctx); err != nil {
+		return nil, err
+	}
+	if err = g.settle(ctx); err != nil {
+		done()
+	}
+	return done, err
+}
+
+// change makes edits. The caller has the turn.
+func (g *Guard) change(ctx context.Context, edits []Edit) error {
 	c := &change{many: len(edits) > 1, named: map[string]bool{}, more: map[any]int{}}
 	for _, e := range edits {
 		if err := e.prepare(ctx, c); err != nil {
 			return err
 		}
 	}
-	if err := guard.admit(c, edits); err != nil {
+	if err := g.admit(c, edits); err != nil {
 		return err
 	}
 	for _, e := range edits {
@@ -72,17 +110,23 @@ func Change(ctx context.Context, edits ...Edit) error {
 			return err
 		}
 	}
+	var err error
 	switch len(c.writes) {
 	case 0:
 	case 1:
 		err = c.edits[0].storeAlone(ctx)
 	default:
-		err = guard.write(ctx, c.writes)
+		err = g.write(ctx, c.writes)
 	}
 	if err != nil {
 		return err
 	}
-	guard.put(edits)
+	g.apply(func() (changed bool) {
+		for _, e := range edits {
+			changed = e.put() || changed
+		}
+		return changed
+	})
 	return nil
 }
 
@@ -125,12 +169,13 @@ func (g *Guard) write(ctx context.Context, list []Write) error {
 	}
 }
 
-// put brings the edits into force.
-func (g *Guard) put(edits []Edit) {
-	changed := false
+// apply brings objects into force by put, which is called with the guard locked and
+// reports whether any has changed.
+func (g *Guard) apply(put func() (changed bool)) {
 	g.Lock()
-	for _, e := range edits {
-		changed = e.put() || changed
+	changed := put()
+	if changed && g.Applied != nil {
+		g.Applied()
 	}
 	g.Unlock()
 	if changed {
@@ -138,13 +183,15 @@ func (g *Guard) put(edits []Edit) {
 	}
 }
 
-// addStore adds a store to the guard. reread reads one of its objects again.
-func (g *Guard) addStore(what string, bucket Bucket, reread func(context.Context, string) error) {
+// addStore adds a store to the guard. reread reads one of its objects again, and unsure
+// those of which a write was not confirmed.
+func (g *Guard) addStore(what string, bucket Bucket, reread func(context.Context, string) error, unsure func(context.Context) error) {
 	if g.log == nil {
 		g.log = &Log{journal: bucket, buckets: map[string]Bucket{}, pending: true}
 		g.stores = map[string]func(context.Context, string) error{}
 	}
 	g.log.buckets[what], g.stores[what] = bucket, reread
+	g.unsure = append(g.unsure, unsure)
 }
 
 // settle finishes or undoes incomplete changes. The caller has the turn.
@@ -170,6 +217,17 @@ func (b *Store[T]) reread(ctx context.Context, name string) error {
 		delete(b.unsure, name)
 		if value == nil || revision > v.revision {
 			b.adopt(name, value, revision)
+		}
+	}
+	return nil
+}
+
+// rereadUnsure reads the objects again of which a write was not confirmed. The caller has
+// the turn.
+func (b *Store[T]) rereadUnsure(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(b.unsure)) {
+		if err := b.reread(ctx, name); err != nil {
+			return api.Errorf(codes.Unavailable, "%s %s: it is not known whether it is stored: %w", b.kind.What, name, err)
 		}
 	}
 	return nil

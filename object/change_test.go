@@ -345,3 +345,46 @@ func (p *paused) Delete(ctx context.Context, key string) error {
 }
 
 var _ weft.Bucket = (*paused)(nil)
+
+// unconfirmed is a Bucket that makes a write and says that it has not, as often as left.
+type unconfirmed struct {
+	Bucket
+	left *int
+}
+
+func (u unconfirmed) Update(ctx context.Context, key string, value []byte, over uint64) (uint64, error) {
+	revision, err := u.Bucket.Update(ctx, key, value, over)
+	if *u.left--; err == nil && *u.left >= 0 {
+		return 0, errEnded
+	}
+	return revision, err
+}
+
+// TestPlannedChange: a change is planned by what is stored, even if that was not confirmed;
+// all its edits come into force at once; and what its plan refuses changes nothing.
+func TestPlannedChange(t *testing.T) {
+	kept, _ := wefttest.NewStore().Bucket(t.Context(), "a")
+	g, left, applied := &Guard{}, 1, ""
+	a := newTexts(g, unconfirmed{kept, &left}, "apple")
+	g.Applied = func() {
+		for _, o := range a.List() {
+			applied += o.name + "=" + o.text + " "
+		}
+		applied += "; "
+	}
+	if err := Change(t.Context(), editTo(a, "1", "old")); err == nil || texts(g, a) != "" {
+		t.Fatalf("not confirmed: %v, %s", err, texts(g, a))
+	}
+	refused := errors.New("no")
+	if err := g.Change(t.Context(), func() ([]Edit, error) { return []Edit{editTo(a, "1", "")}, refused }); !errors.Is(err, refused) {
+		t.Errorf("refused: %v", err)
+	}
+	if err := g.Change(t.Context(), func() ([]Edit, error) {
+		return []Edit{editTo(a, "1", a.Get("1").text+"er"), editTo(a, "2", "new")}, nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if want := "1=old ; 1=older 2=new ; "; applied != want {
+		t.Errorf("in force were %q, want %q", applied, want)
+	}
+}

@@ -110,19 +110,16 @@ func (h *changeHolder[T]) apply() {
 	}
 	clear(h.values)
 	var none T
-	changed := false
-	b.guard.Lock()
-	for _, gone := range []bool{true, false} {
-		for _, o := range list {
-			if (o.now == none) == gone {
-				changed = b.putLocked(o.name, o.now, o.v) || changed
+	b.guard.apply(func() (changed bool) {
+		for _, gone := range []bool{true, false} {
+			for _, o := range list {
+				if (o.now == none) == gone {
+					changed = b.putLocked(o.name, o.now, o.v) || changed
+				}
 			}
 		}
-	}
-	b.guard.Unlock()
-	if changed {
-		b.guard.retry()
-	}
+		return changed
+	})
 }
 
 // damage says what is wrong with a bucket; empty: nothing is known.

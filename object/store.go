@@ -32,6 +32,10 @@ type Bucket = weft.Bucket
 // value is ready.
 type Guard struct {
 	sync.Mutex
+	// Applied, if not nil, is called with the guard locked when objects have changed: once
+	// for all that change together, after their Kind.Changed.
+	Applied func()
+
 	once sync.Once
 	turn chan struct{}
 
@@ -40,6 +44,7 @@ type Guard struct {
 
 	log    *Log                                           // of the stores; the writer's whose turn it is
 	stores map[string]func(context.Context, string) error // reads an object again, by the kind's What
+	unsure []func(context.Context) error                  // read those again of which a write was not confirmed
 }
 
 // retry tries again, after a change, to apply stored objects that did not fit
@@ -148,7 +153,7 @@ func New[T comparable](guard *Guard, store Bucket, kind Kind[T]) *Store[T] {
 // Open gives a store its bucket. The stores of a guard have theirs before one is loaded.
 func (b *Store[T]) Open(bucket Bucket) {
 	b.store = bucket
-	b.guard.addStore(b.kind.What, bucket, b.reread)
+	b.guard.addStore(b.kind.What, bucket, b.reread, b.rereadUnsure)
 }
 
 // Get returns an object by name; nil if there is none. The caller holds the
@@ -398,12 +403,7 @@ func (b *Store[T]) retryHeldBack() {
 
 // put brings an object into force.
 func (b *Store[T]) put(name string, now T, v version) {
-	b.guard.Lock()
-	changed := b.putLocked(name, now, v)
-	b.guard.Unlock()
-	if changed {
-		b.guard.retry()
-	}
+	b.guard.apply(func() bool { return b.putLocked(name, now, v) })
 }
 
 // putLocked is put with the guard locked. It reports whether that has changed

@@ -1,7 +1,6 @@
 package firewall
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +14,6 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
-
-func compareText(a, b string) int { return cmp.Compare(a, b) }
 
 // errorsMost is how many mistakes of a request are listed.
 const errorsMost = 100

@@ -38,7 +38,7 @@ func (b *store) holds(r *rule) error {
 		return nil
 	}
 	var list []*api.Switch
-	for _, s := range b.everySite() {
+	for _, s := range b.sites.all() {
 		if !r.local || r.sw == s.dpid {
 			s.mu.Lock()
 			list = append(list, s.info)

@@ -68,7 +68,7 @@ func (b *store) counts(ctx context.Context) map[uint32][2]uint64 {
 	lists := make(chan []*api.FlowEntry, 64)
 	go func() {
 		defer close(lists)
-		b.each(b.everySite(), func(s *site) error {
+		each(b.sites.all(), func(s *site) error {
 			s.mu.Lock()
 			connected, mode := s.info.GetConnected(), modeOff
 			if s.program != nil {
@@ -111,7 +111,7 @@ func (b *store) status(_ context.Context, req *api.GetFirewallStatusRequest) (*a
 			return nil, api.Errorf(codes.InvalidArgument, "dpid: %w", err)
 		}
 	}
-	for _, s := range b.everySite() {
+	for _, s := range b.sites.all() {
 		resp.Allowed += s.allowed.Load()
 		resp.Denied += s.denied.Load()
 		if req.Dpid == "" || s.dpid == only {

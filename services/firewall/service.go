@@ -115,7 +115,7 @@ func gauges(m weft.Metrics, b *store) {
 	sum := func(read func(*site) uint64) func() float64 {
 		return func() float64 {
 			n := uint64(0)
-			for _, s := range b.everySite() {
+			for _, s := range b.sites.all() {
 				n += read(s)
 			}
 			return float64(n)

@@ -35,7 +35,7 @@ func TestEventsDoNotWaitForSwitches(t *testing.T) {
 	connect("now")
 	for again := range 2 {
 		done := make(chan error, 1)
-		go func() { done <- b.site(1).revoke(t.Context(), b, nil, true) }()
+		go func() { done <- b.sites.of(1).revoke(t.Context(), b, nil, true) }()
 		<-n.asked
 		feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: flow.DPID(1).String(), Port: 2}, Role: "link"}})
 		if again == 0 {
@@ -45,7 +45,7 @@ func TestEventsDoNotWaitForSwitches(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
-		if s := b.site(1); s.unknown != (again == 0) {
+		if s := b.sites.of(1); s.unknown != (again == 0) {
 			t.Errorf("verdicts unknown: %v, with a new session meanwhile: %v", s.unknown, again == 0)
 		}
 	}

@@ -118,7 +118,7 @@ type judge struct {
 
 // open returns the stage for one switch.
 func (b *store) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
-	j := &judge{book: b, sw: b.site(sw)}
+	j := &judge{book: b, sw: b.sites.of(sw)}
 	return j.packet
 }
 

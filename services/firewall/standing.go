@@ -27,7 +27,7 @@ func (b *store) answered(sw flow.DPID, failed []*api.WantedFlow) {
 		}
 		reasons[number] = f.GetReason()
 	}
-	s := b.site(sw)
+	s := b.sites.of(sw)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed = reasons
@@ -47,7 +47,7 @@ type stands []stand
 // stands returns how the connected switches stand to the rules.
 func (b *store) stands() (list stands) {
 	set := b.now.Load()
-	for _, s := range b.everySite() {
+	for _, s := range b.sites.all() {
 		state, err := b.keeper.Status(s.dpid)
 		s.mu.Lock()
 		info, p, version, failed := s.info, s.program, s.version, s.failed

@@ -36,6 +36,7 @@ type store struct {
 	reached object.Limits // of the configuration
 	line    chan *site    // those with verdicts to be installed
 	damage  func() string // what is wrong with the store
+	sites   sites
 
 	// Changes of the rules take turns, and lock mu while they write: the holder
 	// of the turn may read what follows without the lock, others lock. Nobody
@@ -55,43 +56,18 @@ type store struct {
 	segmentNews map[uint16]string // changed segments; empty: it has gone
 	news        chan struct{}     // notified then
 
-	siteMu sync.Mutex // guards sites
-	sites  map[flow.DPID]*site
 }
 
 func newStore(cfg *Config, net network, kept object.Bucket, log *slog.Logger) *store {
 	b := &store{
 		cfg: cfg, net: net, bucket: kept, changes: object.NewLog(kept), log: log, line: make(chan *site, 4096),
 		rules: map[string]*rule{}, numbers: map[uint32]*rule{}, next: 1, all: newBuilder(), own: map[flow.DPID]*builder{},
-		back: actionAllow, ownBack: map[flow.DPID]string{}, sites: map[flow.DPID]*site{},
+		back: actionAllow, ownBack: map[flow.DPID]string{}, sites: sites{m: map[flow.DPID]*site{}},
 		segments: map[uint16]string{}, segmentNews: map[uint16]string{}, news: make(chan struct{}, 1),
 		damage: func() string { return "" }, network: func() nib.Snapshot { return nib.Snapshot{} },
 	}
 	b.now.Store(&ruleset{all: b.all.now, fallback: actionAllow})
 	return b
-}
-
-// site returns the state of a switch.
-func (b *store) site(sw flow.DPID) *site {
-	b.siteMu.Lock()
-	defer b.siteMu.Unlock()
-	s := b.sites[sw]
-	if s == nil {
-		s = &site{dpid: sw, sending: make(chan struct{}, 1), verdicts: map[flow.Match]*verdict{}, unknown: true}
-		b.sites[sw] = s
-	}
-	return s
-}
-
-// everySite returns all known switches, by number.
-func (b *store) everySite() []*site {
-	b.siteMu.Lock()
-	defer b.siteMu.Unlock()
-	list := make([]*site, 0, len(b.sites))
-	for _, sw := range slices.Sorted(maps.Keys(b.sites)) {
-		list = append(list, b.sites[sw])
-	}
-	return list
 }
 
 // change is what a call changes.
@@ -250,14 +226,14 @@ func (b *store) enforce(ctx context.Context, x *change, wait bool) []*api.Firewa
 	defer cancel()
 	switches, some := x.switches()
 	b.keeper.Recompute(switches...)
-	sites := b.everySite()
+	sites := b.sites.all()
 	if some {
 		sites = sites[:0]
 		for _, sw := range switches {
-			sites = append(sites, b.site(sw))
+			sites = append(sites, b.sites.of(sw))
 		}
 	}
-	failed := b.each(sites, func(s *site) error {
+	failed := each(sites, func(s *site) error {
 		return s.revoke(ctx, b, x.of(s.dpid), x.anyDefault || x.defaults[s.dpid])
 	})
 	if !wait {
@@ -268,8 +244,8 @@ func (b *store) enforce(ctx context.Context, x *change, wait bool) []*api.Firewa
 		_ = b.keeper.Settle(ctx)
 		b.review()
 	}
-	failed = append(failed, b.each(sites, func(s *site) error { return s.revoke(ctx, b, nil, false) })...) // where they are no longer used
-	return append(failed, b.each(sites, b.standing)...)
+	failed = append(failed, each(sites, func(s *site) error { return s.revoke(ctx, b, nil, false) })...) // where they are no longer used
+	return append(failed, each(sites, b.standing)...)
 }
 
 // unsettled waits for what earlier changes have begun, and returns the switches
@@ -278,9 +254,9 @@ func (b *store) unsettled(ctx context.Context) []*api.FirewallFailure {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.Deadline)
 	defer cancel()
 	_ = b.keeper.Settle(ctx) // Status reports failures
-	sites := b.everySite()
-	failed := b.each(sites, func(s *site) error { return s.revoke(ctx, b, nil, false) })
-	return append(failed, b.each(sites, b.standing)...)
+	sites := b.sites.all()
+	failed := each(sites, func(s *site) error { return s.revoke(ctx, b, nil, false) })
+	return append(failed, each(sites, b.standing)...)
 }
 
 // standing returns why a switch does not follow the rules.
@@ -292,27 +268,6 @@ func (b *store) standing(s *site) error {
 		return fmt.Errorf("not confirmed within %v", b.cfg.Deadline)
 	}
 	return nil
-}
-
-// each calls f for switches, several at once.
-func (b *store) each(sites []*site, f func(*site) error) (failed []*api.FirewallFailure) {
-	var mu sync.Mutex
-	var work sync.WaitGroup
-	slots := make(chan struct{}, 32)
-	for _, s := range sites {
-		slots <- struct{}{}
-		work.Go(func() {
-			defer func() { <-slots }()
-			if err := f(s); err != nil {
-				mu.Lock()
-				failed = append(failed, &api.FirewallFailure{Dpid: s.dpid.String(), Text: err.Error()})
-				mu.Unlock()
-			}
-		})
-	}
-	work.Wait()
-	slices.SortFunc(failed, func(a, b *api.FirewallFailure) int { return compareText(a.Dpid, b.Dpid) })
-	return failed
 }
 
 // serve installs verdicts until ctx ends.

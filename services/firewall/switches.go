@@ -14,7 +14,7 @@ func (b *store) networkChanged(c nib.Change) {
 	b.segmentsChanged(c)
 	for _, f := range c.Switches() {
 		if f.Is != nil {
-			b.site(f.Is.Key).switchChanged(f.Is.Is.Switch)
+			b.sites.of(f.Is.Key).switchChanged(f.Is.Is.Switch)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func (s *site) switchChanged(info *api.Switch) {
 
 // filters reports whether a switch has been declared entries.
 func (b *store) filters(sw flow.DPID) bool {
-	s := b.site(sw)
+	s := b.sites.of(sw)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.program != nil && s.program.mode != modeOff
@@ -49,7 +49,7 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	if err != nil {
 		return nil
 	}
-	s := b.site(sw)
+	s := b.sites.of(sw)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	set := b.now.Load()
@@ -73,7 +73,7 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 // them, the controller judges its packets. It reports whether there are such
 // switches.
 func (b *store) review() (again bool) {
-	for _, s := range b.everySite() {
+	for _, s := range b.sites.all() {
 		s.mu.Lock()
 		version, p, connected := s.version, s.program, s.info.GetConnected()
 		s.mu.Unlock()
@@ -116,14 +116,14 @@ func (b *store) watch(ctx context.Context) {
 		}
 		b.review()
 		var due []*site
-		for _, s := range b.everySite() {
+		for _, s := range b.sites.all() {
 			s.mu.Lock()
 			if s.info.GetConnected() && s.unknown && s.program != nil && s.version > 0 {
 				due = append(due, s)
 			}
 			s.mu.Unlock()
 		}
-		b.each(due, func(s *site) error { return s.revoke(ctx, b, nil, true) })
+		each(due, func(s *site) error { return s.revoke(ctx, b, nil, true) })
 	}
 }
 
@@ -134,6 +134,6 @@ func (b *store) flowRemoved(ev *api.FlowRemoved) {
 	}
 	if sw, e, err := ev.Flow.Entry(); err == nil {
 		e.Match.Normalize()
-		b.site(sw).removed(e.Match)
+		b.sites.of(sw).removed(e.Match)
 	}
 }

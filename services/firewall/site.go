@@ -50,7 +50,8 @@ type site struct {
 	program  *program // as last declared
 	version  uint64   // of the ruleset that it is of
 	verdicts map[flow.Match]*verdict
-	unknown  bool              // the switch may have verdicts that are not in verdicts
+	unknown  bool              // the switch may have verdicts that are not in verdicts, or none of them holds
+	stale    []*cond           // changed conditions: verdicts on packets that they may concern no longer hold
 	failed   map[uint32]string // why the switch does not have entries of the last declared, by the number of the rule; 0 is of none
 }
 
@@ -182,18 +183,30 @@ func (s *site) removed(m flow.Match) {
 // all are removed.
 const comparisons = 2_000_000
 
-// revoke removes the verdicts that may no longer be right, those on packets that
-// a changed condition may concern, and waits until the switch confirms it. all
-// removes all of them.
-func (s *site) revoke(ctx context.Context, b *store, changed []*cond, all bool) error {
+// outdate records that verdicts may no longer hold after a change.
+func (s *site) outdate(x *change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case len(s.verdicts) == 0:
+	case x.anyDefault || x.defaults[s.dpid]:
+		s.unknown = true
+	default:
+		s.stale = append(s.stale, x.of(s.dpid)...)
+	}
+}
+
+// revoke removes the verdicts that may no longer hold, and waits until the switch
+// confirms it.
+func (s *site) revoke(ctx context.Context, net network) error {
 	var gone []flow.Match
 	var changes uint64
 	err := s.send(ctx, func() *flow.Decision {
 		var d *flow.Decision
-		d, gone = s.revocation(changed, all)
+		d, gone = s.revocation()
 		changes = s.changes
 		return d
-	}, b.net.Apply, func(err error) {
+	}, net.Apply, func(err error) {
 		switch {
 		case err != nil || changes != s.changes: // it may have been another session
 		case gone == nil:
@@ -211,14 +224,16 @@ func (s *site) revoke(ctx context.Context, b *store, changed []*cond, all bool) 
 	return nil
 }
 
-// revocation returns the decision that removes the verdicts that a changed
-// condition may concern, and these verdicts; nil if they are all. mu is held.
-func (s *site) revocation(changed []*cond, all bool) (d *flow.Decision, gone []flow.Match) {
+// revocation returns the decision that removes the verdicts that may no longer hold,
+// and these verdicts; nil if they are all. mu is held.
+func (s *site) revocation() (d *flow.Decision, gone []flow.Match) {
 	d = &flow.Decision{}
+	changed := s.stale
+	s.stale = nil
 	if !s.info.GetConnected() || len(s.verdicts) == 0 && !s.unknown {
 		return d, nil
 	}
-	if !all && !s.unknown && len(changed)*len(s.verdicts) <= comparisons {
+	if !s.unknown && len(changed)*len(s.verdicts) <= comparisons {
 		gone = make([]flow.Match, 0, 16)
 		for m, v := range s.verdicts {
 			if slices.ContainsFunc(changed, func(c *cond) bool { return c.mayConcern(v) }) {

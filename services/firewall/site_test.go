@@ -35,7 +35,7 @@ func TestEventsDoNotWaitForSwitches(t *testing.T) {
 	connect("now")
 	for again := range 2 {
 		done := make(chan error, 1)
-		go func() { done <- b.sites.of(1).revoke(t.Context(), b, nil, true) }()
+		go func() { done <- b.sites.of(1).revoke(t.Context(), b.net) }()
 		<-n.asked
 		feed(&api.PortRoleChanged{Port: &api.PortRole{At: &api.Location{Dpid: flow.DPID(1).String(), Port: 2}, Role: "link"}})
 		if again == 0 {

@@ -191,6 +191,9 @@ func (b *store) publish(x *change) {
 		}
 	}
 	b.now.Store(s)
+	for _, s := range b.sites.all() {
+		s.outdate(x)
+	}
 }
 
 // setDefaults takes the defaults of an earlier run.
@@ -233,9 +236,8 @@ func (b *store) enforce(ctx context.Context, x *change, wait bool) []*api.Firewa
 			sites = append(sites, b.sites.of(sw))
 		}
 	}
-	failed := each(sites, func(s *site) error {
-		return s.revoke(ctx, b, x.of(s.dpid), x.anyDefault || x.defaults[s.dpid])
-	})
+	revoke := func(s *site) error { return s.revoke(ctx, b.net) }
+	each(sites, revoke) // it is tried again below
 	if !wait {
 		return nil
 	}
@@ -244,7 +246,7 @@ func (b *store) enforce(ctx context.Context, x *change, wait bool) []*api.Firewa
 		_ = b.keeper.Settle(ctx)
 		b.review()
 	}
-	failed = append(failed, each(sites, func(s *site) error { return s.revoke(ctx, b, nil, false) })...) // where they are no longer used
+	failed := each(sites, revoke) // where they are no longer used, too
 	return append(failed, each(sites, b.standing)...)
 }
 
@@ -255,7 +257,7 @@ func (b *store) unsettled(ctx context.Context) []*api.FirewallFailure {
 	defer cancel()
 	_ = b.keeper.Settle(ctx) // Status reports failures
 	sites := b.sites.all()
-	failed := each(sites, func(s *site) error { return s.revoke(ctx, b, nil, false) })
+	failed := each(sites, func(s *site) error { return s.revoke(ctx, b.net) })
 	return append(failed, each(sites, b.standing)...)
 }
 

@@ -27,6 +27,7 @@ func (s *site) switchChanged(info *api.Switch) {
 	s.changes++
 	s.enforced.Store(0)
 	clear(s.verdicts)
+	s.stale = nil
 	s.program, s.version, s.target.forced = nil, 0, ""
 	if info.Connected {
 		s.target.old = info.Openflow == "1.0"
@@ -103,8 +104,8 @@ func (b *store) review() (again bool) {
 // reviewInterval is how often switches are reviewed while nothing changes.
 const reviewInterval = 250 * time.Millisecond
 
-// watch reviews the switches until ctx ends. It removes verdicts that an earlier
-// run, or a session, may have left.
+// watch reviews the switches until ctx ends. It removes verdicts that no longer hold, and
+// those that an earlier run, or a session, may have left.
 func (b *store) watch(ctx context.Context) {
 	tick := time.NewTicker(reviewInterval)
 	defer tick.Stop()
@@ -118,12 +119,12 @@ func (b *store) watch(ctx context.Context) {
 		var due []*site
 		for _, s := range b.sites.all() {
 			s.mu.Lock()
-			if s.info.GetConnected() && s.unknown && s.program != nil && s.version > 0 {
+			if s.info.GetConnected() && (s.unknown || len(s.stale) > 0) && s.program != nil && s.version > 0 {
 				due = append(due, s)
 			}
 			s.mu.Unlock()
 		}
-		each(due, func(s *site) error { return s.revoke(ctx, b, nil, true) })
+		each(due, func(s *site) error { return s.revoke(ctx, b.net) })
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 // slow is a bucket that does not answer before it is let go.
 type slow struct {
 	object.Bucket
-	hold chan struct{}
+	asked chan struct{} // notified of a write
+	hold  chan struct{}
 }
 
 func newSlow(t *testing.T) slow {
@@ -27,10 +28,11 @@ func newSlow(t *testing.T) slow {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slow{kept, make(chan struct{})}
+	return slow{kept, make(chan struct{}, 1), make(chan struct{})}
 }
 
 func (s slow) Update(ctx context.Context, key string, value []byte, over uint64) (uint64, error) {
+	object.Notify(s.asked)
 	<-s.hold
 	return s.Bucket.Update(ctx, key, value, over)
 }
@@ -53,7 +55,7 @@ func TestSlowStore(t *testing.T) {
 		_, err := b.addRules(context.Background(), &api.AddFirewallRulesRequest{Rules: []*api.FirewallRule{{Id: "one", Action: "deny"}}})
 		added <- err
 	}()
-	time.Sleep(10 * time.Millisecond)
+	<-s.asked
 	listed := func() uint32 {
 		resp, err := b.listRules(t.Context(), &api.ListFirewallRulesRequest{})
 		if err != nil {

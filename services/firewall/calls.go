@@ -41,13 +41,12 @@ func (b *store) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp 
 		return nil, err
 	}
 	defer done()
-	rules, conditions, err := b.admit(req.Rules)
+	rules, err := b.admit(req.Rules)
 	if err != nil {
 		return nil, err
 	}
 	for i, r := range rules {
-		old, err := b.rules[r.id], b.holds(r)
-		if err != nil && (old == nil || !sameRule(old.msg, r.kept(req.Rules[i], old.number()))) {
+		if err := b.holds(r); err != nil && !r.same(b.rules[r.id], req.Rules[i]) {
 			return nil, err
 		}
 	}
@@ -60,7 +59,7 @@ func (b *store) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp 
 		old := b.rules[r.id]
 		number := uint32(0)
 		switch {
-		case old != nil && sameRule(old.msg, r.kept(req.Rules[i], old.number())):
+		case r.same(old, req.Rules[i]):
 			resp.Unchanged++
 			resp.Effects = append(resp.Effects, effectUnchanged)
 			continue
@@ -110,7 +109,7 @@ func (b *store) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp 
 		if old := b.rules[rules[i].id]; old != nil {
 			b.leave(old, x)
 		}
-		b.enter(rules[i], conditions[i], x)
+		b.enter(rules[i], x)
 	}
 	b.mu.Unlock()
 	b.publish(x)
@@ -119,7 +118,7 @@ func (b *store) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp 
 
 // admit reads the rules of a request, or returns all mistakes in them. The caller
 // has the turn.
-func (b *store) admit(list []*api.FirewallRule) ([]*rule, [][]condition, error) {
+func (b *store) admit(list []*api.FirewallRule) ([]*rule, error) {
 	var errs []error
 	wrong := func(i int, err error) {
 		if len(errs) == errorsMost {
@@ -130,14 +129,10 @@ func (b *store) admit(list []*api.FirewallRule) ([]*rule, [][]condition, error) 
 		}
 	}
 	rules := make([]*rule, len(list))
-	conditions := make([][]condition, len(list))
 	seen := make(map[string]int, len(list))
 	added := 0
 	for i, m := range list {
-		r, c, err := parseRule(m)
-		if err == nil {
-			err = checkFields(c)
-		}
+		r, err := newRule(m)
 		if err != nil {
 			wrong(i, err)
 			continue
@@ -153,15 +148,15 @@ func (b *store) admit(list []*api.FirewallRule) ([]*rule, [][]condition, error) 
 		if b.rules[r.id] == nil {
 			added++
 		}
-		rules[i], conditions[i] = r, c
+		rules[i] = r
 	}
 	if len(errs) == 0 && len(b.rules)+added > b.cfg.MaxRules {
-		return nil, nil, api.Errorf(codes.ResourceExhausted, "%d rules are there and %d more asked for: want at most %d (firewall.max_rules)", len(b.rules), added, b.cfg.MaxRules)
+		return nil, api.Errorf(codes.ResourceExhausted, "%d rules are there and %d more asked for: want at most %d (firewall.max_rules)", len(b.rules), added, b.cfg.MaxRules)
 	}
 	if len(errs) > 0 {
-		return nil, nil, api.Errorf(codes.InvalidArgument, "no rule was taken:\n%w", errors.Join(errs...))
+		return nil, api.Errorf(codes.InvalidArgument, "no rule was taken:\n%w", errors.Join(errs...))
 	}
-	return rules, conditions, nil
+	return rules, nil
 }
 
 // madeUp returns an id for a rule without one: the id of an equal rule, so that a
@@ -176,16 +171,10 @@ func (b *store) madeUp(m *api.FirewallRule, taken map[string]int) string {
 		id := "r" + strconv.FormatUint(h, 36)
 		_, twice := taken[id]
 		old := b.rules[id]
-		if !twice && (old == nil || old.sameBut(m)) {
+		if !twice && (old == nil || old.same(old, m)) {
 			return id
 		}
 	}
-}
-
-// sameBut reports whether a rule says the same as one without an id.
-func (r *rule) sameBut(m *api.FirewallRule) bool {
-	k := r.kept(m, r.number())
-	return sameRule(r.msg, k)
 }
 
 // after returns the rule that a number will have once next applies; a nil rule in

@@ -16,13 +16,13 @@ import (
 // must returns a rule with its conditions, taken by a builder.
 func must(t testing.TB, b *builder, m *api.FirewallRule) *rule {
 	t.Helper()
-	r, list, err := parseRule(m)
+	r, err := parseRule(m)
 	if err != nil {
 		t.Fatalf("rule %v: %v", m, err)
 	}
 	r.msg = m
-	for i := range list {
-		r.conds = append(r.conds, b.cond(r, &list[i].match, list[i].src, list[i].dst))
+	for _, c := range r.parsed {
+		r.conds = append(r.conds, b.cond(r, &c.match, c.src, c.dst))
 	}
 	return r
 }
@@ -223,7 +223,7 @@ func checkLookup(t testing.TB, seed uint64, steps, packets int) {
 			}
 			m := randomRule(r, fmt.Sprintf("r%d-%d", step, r.IntN(1000000)))
 			x := must(t, b, m)
-			_, list, _ := parseRule(m)
+			list, _ := parseConditions(m)
 			l.rules, l.list, add = append(l.rules, x), append(l.list, list), append(add, x)
 		}
 		gone := map[*rule]bool{}
@@ -287,7 +287,7 @@ func TestLookup50k(t *testing.T) {
 		l := &linear{}
 		for _, m := range classbenchRules(seed, size) {
 			l.rules = append(l.rules, must(t, b, m))
-			_, list, _ := parseRule(m)
+			list, _ := parseConditions(m)
 			l.list = append(l.list, list)
 		}
 		began := time.Now()

@@ -61,11 +61,7 @@ func (c *Config) validateRules() error {
 			return fmt.Errorf("rules[%d].id: %s is that of rules[%d], too", i, c.Rules[i].ID, first)
 		}
 		seen[m.Id] = i
-		_, conditions, err := parseRule(m)
-		if err == nil {
-			err = checkFields(conditions)
-		}
-		if err != nil {
+		if _, err := newRule(m); err != nil {
 			return fmt.Errorf("rules[%d]: %w", i, err)
 		}
 	}

@@ -53,7 +53,7 @@ func (b *store) load(ctx context.Context) error {
 	}
 	x := &change{}
 	for _, m := range rules {
-		r, conditions, err := parseRule(m)
+		r, err := parseRule(m)
 		if err != nil {
 			return fmt.Errorf("rule %s of an earlier run: %w", m.Id, err)
 		}
@@ -61,7 +61,7 @@ func (b *store) load(ctx context.Context) error {
 			return fmt.Errorf("rule %s of an earlier run: its number %d or its id is there twice", m.Id, m.Number)
 		}
 		r.msg = m
-		b.enter(r, conditions, x)
+		b.enter(r, x)
 	}
 	b.publish(x)
 	return nil

@@ -31,7 +31,8 @@ type rule struct {
 	wide     bool              // it holds in all virtual networks of its tenant
 	vlans    []uint16          // these, when it was added to the book
 	msg      *api.FirewallRule // as stored; read-only
-	conds    []*cond           // set when a classifier takes it
+	parsed   []condition       // until a classifier takes it
+	conds    []*cond           // set then
 	count    *count            // of packets that it decided on here
 	asks     []api.Need        // of switches
 }
@@ -58,7 +59,7 @@ func dotted(s string) bool {
 
 // parseRule reads a rule. The error names the wrong key and says what is allowed.
 // The caller handles an empty id.
-func parseRule(m *api.FirewallRule) (*rule, []condition, error) {
+func parseRule(m *api.FirewallRule) (*rule, error) {
 	r := &rule{id: m.Id, priority: uint16(m.Priority), deny: m.Action == actionDeny, count: &count{}}
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -91,15 +92,24 @@ func parseRule(m *api.FirewallRule) (*rule, []condition, error) {
 			}
 		}
 	}
-	conditions, err := parseConditions(m)
-	if err != nil {
+	var err error
+	if r.parsed, err = parseConditions(m); err != nil {
 		errs = append(errs, err)
 	}
 	if len(errs) > 0 {
-		return nil, nil, errors.Join(errs...)
+		return nil, errors.Join(errs...)
 	}
-	r.asks = needs(conditions)
-	return r, conditions, nil
+	r.asks = needs(r.parsed)
+	return r, nil
+}
+
+// newRule reads a rule that is asked for now.
+func newRule(m *api.FirewallRule) (*rule, error) {
+	r, err := parseRule(m)
+	if err != nil {
+		return nil, err
+	}
+	return r, checkFields(r.parsed)
 }
 
 // portFields are the fields that may be ranges, with their protocols.
@@ -240,6 +250,11 @@ func complete(text map[string]string) []string {
 func sameRule(a, b *api.FirewallRule) bool {
 	return a.Id == b.Id && a.Priority == b.Priority && a.Action == b.Action && a.Dpid == b.Dpid && a.Tenant == b.Tenant &&
 		a.Vlan == b.Vlan && a.Comment == b.Comment && maps.Equal(a.Match, b.Match)
+}
+
+// same reports whether a rule that is there, if not nil, says the same as r, read from m.
+func (r *rule) same(old *rule, m *api.FirewallRule) bool {
+	return old != nil && sameRule(old.msg, r.kept(m, old.number()))
 }
 
 // kept returns a rule in its stored form: with its id and number, and the switch

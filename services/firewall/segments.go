@@ -85,7 +85,7 @@ func (b *store) renewSegments(ctx context.Context) error {
 	for _, r := range list {
 		next := *r
 		b.leave(r, x)
-		b.enter(&next, nil, x)
+		b.enter(&next, x)
 	}
 	b.mu.Unlock()
 	if !x.empty() {

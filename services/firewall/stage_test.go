@@ -16,12 +16,12 @@ func filled(t testing.TB, rules []*api.FirewallRule) *store {
 	b := newStore(DefaultConfig(), nil, nil, slog.New(slog.DiscardHandler))
 	x := &change{}
 	for i, m := range rules {
-		r, conditions, err := parseRule(m)
+		r, err := parseRule(m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.msg = r.kept(m, uint32(i+1))
-		b.enter(r, conditions, x)
+		b.enter(r, x)
 	}
 	b.publish(x)
 	return b

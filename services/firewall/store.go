@@ -111,7 +111,7 @@ func (x *change) empty() bool {
 
 // enter adds a rule to the book and works out the conditions of a tenant's rule.
 // The caller has the turn, and holds mu.
-func (b *store) enter(r *rule, conditions []condition, x *change) {
+func (b *store) enter(r *rule, x *change) {
 	to := b.all
 	if r.local {
 		if to = b.own[r.sw]; to == nil {
@@ -119,11 +119,12 @@ func (b *store) enter(r *rule, conditions []condition, x *change) {
 			b.own[r.sw] = to
 		}
 	}
+	conditions := r.parsed
 	if r.wide {
 		r.vlans = b.vlansOf(r.msg.Tenant)
 		conditions, _ = r.conditions() // parseRule has tried
 	}
-	r.conds = make([]*cond, len(conditions))
+	r.conds, r.parsed = make([]*cond, len(conditions)), nil
 	for i := range conditions {
 		r.conds[i] = to.cond(r, &conditions[i].match, conditions[i].src, conditions[i].dst)
 	}

@@ -54,6 +54,8 @@ func (b *store) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp 
 	next := map[uint32]*api.FirewallRule{}
 	var numbers []uint32
 	var fresh []int
+	free := b.free(b.low)
+	b.low = free
 	for i, r := range rules {
 		resp.Ids = append(resp.Ids, r.id)
 		old := b.rules[r.id]
@@ -72,7 +74,7 @@ func (b *store) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp 
 			resp.Added++
 			resp.Effects = append(resp.Effects, effectAdded)
 		default:
-			number = b.number()
+			number, free = free, b.free(free+1)
 			resp.Added++
 			resp.Effects = append(resp.Effects, effectAdded)
 		}
@@ -93,11 +95,6 @@ func (b *store) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp 
 	}
 	if len(fresh) > 0 {
 		if err := b.save(ctx, numbers, b.after(next)); err != nil {
-			for _, i := range fresh {
-				if n := rules[i].number(); b.numbers[n] == nil {
-					b.free = append(b.free, n)
-				}
-			}
 			return nil, api.Errorf(codes.Unavailable, "no rule is in force or kept: %w; add them again", err)
 		}
 	}
@@ -107,13 +104,12 @@ func (b *store) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp 
 	b.mu.Lock()
 	for _, i := range fresh {
 		if old := b.rules[rules[i].id]; old != nil {
-			b.leave(old, x)
+			b.leave(old)
 		}
-		b.enter(rules[i], x)
+		b.enter(rules[i])
 	}
 	b.mu.Unlock()
-	b.publish(x)
-	return x, nil
+	return b.publish(), nil
 }
 
 // admit reads the rules of a request, or returns all mistakes in them. The caller
@@ -206,7 +202,7 @@ func (b *store) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesReq
 	if err != nil {
 		return nil, err
 	}
-	if resp.Deleted = uint32(x.rules); x.rules > 0 && !req.DryRun {
+	if resp.Deleted > 0 && !req.DryRun {
 		resp.Failures = b.enforce(ctx, x, !req.NoWait)
 	}
 	return resp, nil
@@ -233,7 +229,8 @@ func (b *store) remove(ctx context.Context, req *api.DeleteFirewallRulesRequest,
 			}
 		}
 	}
-	x := &change{rules: len(gone)}
+	x := &change{}
+	resp.Deleted = uint32(len(gone))
 	b.tellRemoval(req, gone, resp)
 	switch {
 	case len(gone) == 0:
@@ -251,12 +248,10 @@ func (b *store) remove(ctx context.Context, req *api.DeleteFirewallRulesRequest,
 	}
 	b.mu.Lock()
 	for _, n := range numbers {
-		b.leave(gone[n], x)
-		b.free = append(b.free, n)
+		b.leave(gone[n])
 	}
 	b.mu.Unlock()
-	b.publish(x)
-	return x, nil
+	return b.publish(), nil
 }
 
 // setDefault answers the call.
@@ -266,7 +261,6 @@ func (b *store) setDefault(ctx context.Context, req *api.SetFirewallDefaultReque
 			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 		}
 	}
-	x := &change{anyDefault: req.Dpid == ""}
 	back, own := req.Action, map[flow.DPID]string{}
 	done, err := b.mu.Turn(ctx)
 	if err != nil {
@@ -280,15 +274,16 @@ func (b *store) setDefault(ctx context.Context, req *api.SetFirewallDefaultReque
 			return nil, api.Errorf(codes.InvalidArgument, "dpid: %w", err)
 		}
 		back = b.back
-		x.defaults = map[flow.DPID]bool{sw: true}
 		if own[sw] = req.Action; req.Action == "" {
 			delete(own, sw)
 		}
 	}
 	resp := &api.SetFirewallDefaultResponse{Effect: effectReplaced, Before: b.back}
+	changed := &change{delta: delta{fallback: true}}
 	if req.Dpid != "" {
 		sw, _ := flow.ParseDPID(req.Dpid)
 		resp.Before = b.ownBack[sw]
+		changed = &change{own: map[flow.DPID]*delta{sw: {fallback: true}}}
 	}
 	switch {
 	case back == b.back && maps.Equal(own, b.ownBack):
@@ -307,8 +302,8 @@ func (b *store) setDefault(ctx context.Context, req *api.SetFirewallDefaultReque
 	if err := b.saveDefaults(ctx, kept); err != nil {
 		return nil, api.Errorf(codes.Unavailable, "the default is not changed: %w", err)
 	}
-	b.back, b.ownBack = back, own
-	b.publish(x)
+	b.back, b.ownBack, b.changed = back, own, changed
+	x := b.publish()
 	done()
 	resp.Failures = b.enforce(ctx, x, !req.NoWait)
 	return resp, nil

@@ -51,7 +51,6 @@ func (b *store) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x := &change{}
 	for _, m := range rules {
 		r, err := parseRule(m)
 		if err != nil {
@@ -61,9 +60,9 @@ func (b *store) load(ctx context.Context) error {
 			return fmt.Errorf("rule %s of an earlier run: its number %d or its id is there twice", m.Id, m.Number)
 		}
 		r.msg = m
-		b.enter(r, x)
+		b.enter(r)
 	}
-	b.publish(x)
+	b.publish()
 	return nil
 }
 

@@ -80,31 +80,19 @@ func (b *store) renewSegments(ctx context.Context) error {
 			list = append(list, r)
 		}
 	}
-	x := &change{}
 	b.mu.Lock()
 	for _, r := range list {
 		next := *r
-		b.leave(r, x)
-		b.enter(&next, x)
+		b.leave(r)
+		b.enter(&next)
 	}
 	b.mu.Unlock()
-	if !x.empty() {
-		b.publish(x)
+	if !b.changed.empty() {
+		x := b.publish()
 		done()
 		b.enforce(ctx, x, false)
 	}
 	return err
-}
-
-// vlansOf returns the VLANs of a tenant. The caller has the turn.
-func (b *store) vlansOf(tenant string) (list []uint16) {
-	for vlan, name := range b.segments {
-		if name == tenant {
-			list = append(list, vlan)
-		}
-	}
-	slices.Sort(list)
-	return list
 }
 
 // conditions returns what a rule asks for; a tenant's rule asks for it in each of

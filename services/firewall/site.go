@@ -187,12 +187,13 @@ const comparisons = 2_000_000
 func (s *site) outdate(x *change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case len(s.verdicts) == 0:
-	case x.anyDefault || x.defaults[s.dpid]:
-		s.unknown = true
-	default:
-		s.stale = append(s.stale, x.of(s.dpid)...)
+	if len(s.verdicts) == 0 {
+		return
+	}
+	for _, d := range []*delta{&x.delta, x.own[s.dpid]} {
+		if d != nil {
+			s.stale, s.unknown = append(append(s.stale, d.add...), d.remove...), s.unknown || d.fallback
+		}
 	}
 }
 

@@ -14,16 +14,15 @@ import (
 func filled(t testing.TB, rules []*api.FirewallRule) *store {
 	t.Helper()
 	b := newStore(DefaultConfig(), nil, nil, slog.New(slog.DiscardHandler))
-	x := &change{}
 	for i, m := range rules {
 		r, err := parseRule(m)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.msg = r.kept(m, uint32(i+1))
-		b.enter(r, x)
+		b.enter(r)
 	}
-	b.publish(x)
+	b.publish()
 	return b
 }
 

@@ -18,6 +18,19 @@ import (
 // errorsMost is how many mistakes of a request are listed.
 const errorsMost = 100
 
+// The effects of requests.
+const (
+	effectAdded     = "added"
+	effectReplaced  = "replaced"
+	effectUnchanged = "unchanged"
+	effectDeleted   = "deleted"
+	effectAbsent    = "absent"
+)
+
+// effectsListed bounds the rules that the answer to a request for all of them
+// lists.
+const effectsListed = 1000
+
 // addRules answers the call.
 func (b *store) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) (*api.AddFirewallRulesResponse, error) {
 	resp := &api.AddFirewallRulesResponse{}
@@ -187,18 +200,19 @@ func (b *store) after(next map[uint32]*api.FirewallRule) func(uint32) *api.Firew
 	}
 }
 
-// deleteRules answers the call.
-func (b *store) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesRequest) (*api.DeleteFirewallRulesResponse, error) {
-	var only *flow.DPID
-	if req.AllOf != "" && req.AllOf != "all" {
-		sw, err := flow.ParseDPID(req.AllOf)
-		if err != nil {
-			return nil, api.Errorf(codes.InvalidArgument, "all_of: %w; or all, for every rule", err)
-		}
-		only = &sw
+// writable refuses a dry run of a change, in the words of the change, if the
+// store takes none.
+func (b *store) writable(words string) error {
+	if damage := b.damage(); damage != "" {
+		return api.Errorf(codes.Unavailable, words, errors.New("it is read-only: "+damage+"; run weft store repair"))
 	}
+	return nil
+}
+
+// deleteRules deletes the rules that a request names, and those that also holds for.
+func (b *store) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesRequest, also func(*rule) bool) (*api.DeleteFirewallRulesResponse, error) {
 	resp := &api.DeleteFirewallRulesResponse{}
-	x, err := b.remove(ctx, req, only, resp)
+	x, err := b.remove(ctx, req, also, resp)
 	if err != nil {
 		return nil, err
 	}
@@ -208,35 +222,40 @@ func (b *store) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesReq
 	return resp, nil
 }
 
-// remove deletes the rules of a request, those of one switch if only is not nil,
-// and says in the response what happens to each.
-func (b *store) remove(ctx context.Context, req *api.DeleteFirewallRulesRequest, only *flow.DPID, resp *api.DeleteFirewallRulesResponse) (*change, error) {
+// remove deletes rules, and says in the response what happens to each.
+func (b *store) remove(ctx context.Context, req *api.DeleteFirewallRulesRequest, also func(*rule) bool, resp *api.DeleteFirewallRulesResponse) (*change, error) {
 	done, err := b.mu.Turn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	gone := map[uint32]*rule{}
-	for _, id := range req.Ids {
+	var more []string
+	for id, r := range b.rules {
+		if also(r) {
+			more = append(more, id)
+		}
+	}
+	slices.Sort(more)
+	gone, seen := map[uint32]*rule{}, map[string]bool{}
+	for _, id := range slices.Concat(req.Ids, more) {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		effect := effectAbsent
 		if r := b.rules[id]; r != nil {
-			gone[r.number()] = r
+			effect, gone[r.number()] = effectDeleted, r
 		}
+		resp.Ids, resp.Effects = append(resp.Ids, id), append(resp.Effects, effect)
 	}
-	if req.AllOf != "" {
-		for n, r := range b.numbers {
-			if only == nil || r.local && r.sw == *only {
-				gone[n] = r
-			}
-		}
-	}
-	x := &change{}
 	resp.Deleted = uint32(len(gone))
-	b.tellRemoval(req, gone, resp)
+	most := min(len(resp.Ids), len(req.Ids)+effectsListed)
+	resp.Ids, resp.Effects = resp.Ids[:most], resp.Effects[:most]
 	switch {
 	case len(gone) == 0:
-		return x, nil
+		return &change{}, nil
 	case req.DryRun:
-		return x, b.writable("all rules are still in force and kept: %w; delete them again")
+		return &change{}, b.writable("all rules are still in force and kept: %w; delete them again")
 	}
 	numbers := slices.Sorted(maps.Keys(gone))
 	next := make(map[uint32]*api.FirewallRule, len(gone))
@@ -261,6 +280,10 @@ func (b *store) setDefault(ctx context.Context, req *api.SetFirewallDefaultReque
 			return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 		}
 	}
+	sw, err := parseSwitch(req.Dpid)
+	if err != nil {
+		return nil, err
+	}
 	back, own := req.Action, map[flow.DPID]string{}
 	done, err := b.mu.Turn(ctx)
 	if err != nil {
@@ -269,10 +292,6 @@ func (b *store) setDefault(ctx context.Context, req *api.SetFirewallDefaultReque
 	defer done()
 	maps.Copy(own, b.ownBack)
 	if req.Dpid != "" {
-		sw, err := flow.ParseDPID(req.Dpid)
-		if err != nil {
-			return nil, api.Errorf(codes.InvalidArgument, "dpid: %w", err)
-		}
 		back = b.back
 		if own[sw] = req.Action; req.Action == "" {
 			delete(own, sw)
@@ -281,7 +300,6 @@ func (b *store) setDefault(ctx context.Context, req *api.SetFirewallDefaultReque
 	resp := &api.SetFirewallDefaultResponse{Effect: effectReplaced, Before: b.back}
 	changed := &change{delta: delta{fallback: true}}
 	if req.Dpid != "" {
-		sw, _ := flow.ParseDPID(req.Dpid)
 		resp.Before = b.ownBack[sw]
 		changed = &change{own: map[flow.DPID]*delta{sw: {fallback: true}}}
 	}
@@ -307,4 +325,14 @@ func (b *store) setDefault(ctx context.Context, req *api.SetFirewallDefaultReque
 	done()
 	resp.Failures = b.enforce(ctx, x, !req.NoWait)
 	return resp, nil
+}
+
+// parseSwitch reads the dpid of a request; an empty one is 0.
+func parseSwitch(dpid string) (sw flow.DPID, err error) {
+	if dpid != "" {
+		if sw, err = flow.ParseDPID(dpid); err != nil {
+			err = api.Errorf(codes.InvalidArgument, "dpid: %w", err)
+		}
+	}
+	return sw, err
 }

@@ -77,19 +77,9 @@ func (b *store) configure(ctx context.Context, c *Config) error {
 			return err
 		}
 	}
-	var gone []string
-	b.mu.Lock()
-	for id := range b.rules {
-		if strings.HasPrefix(id, configPrefix) && !slices.ContainsFunc(want, func(m *api.FirewallRule) bool { return m.Id == id }) {
-			gone = append(gone, id)
-		}
-	}
-	b.mu.Unlock()
-	slices.Sort(gone)
-	if len(gone) == 0 {
-		return nil
-	}
-	_, err := b.deleteRules(ctx, &api.DeleteFirewallRulesRequest{Ids: gone, NoWait: true})
+	_, err := b.deleteRules(ctx, &api.DeleteFirewallRulesRequest{NoWait: true}, func(r *rule) bool {
+		return strings.HasPrefix(r.id, configPrefix) && !slices.ContainsFunc(want, func(m *api.FirewallRule) bool { return m.Id == r.id })
+	})
 	return err
 }
 
@@ -114,29 +104,17 @@ func (b *store) deleteByAPI(ctx context.Context, req *api.DeleteFirewallRulesReq
 			return nil, configured(id)
 		}
 	}
-	if req.AllOf == "" {
-		return b.deleteRules(ctx, req)
-	}
 	only, err := flow.ParseDPID(req.AllOf)
-	if err != nil && req.AllOf != "all" {
-		return b.deleteRules(ctx, req) // it reports the mistake
+	every := req.AllOf == "all"
+	switch {
+	case req.AllOf == "":
+		return b.deleteRules(ctx, req, func(*rule) bool { return false })
+	case err != nil && !every:
+		return nil, api.Errorf(codes.InvalidArgument, "all_of: %w; or all, for every rule", err)
+	case b.damage() != "": // what it lacks would be left out
+		return nil, api.Errorf(codes.FailedPrecondition, "not all rules can be deleted: the store may lack some of them: %s; run weft store repair", b.damage())
 	}
-	if damage := b.damage(); damage != "" { // what it lacks would be left out
-		return nil, api.Errorf(codes.FailedPrecondition, "not all rules can be deleted: the store may lack some of them: %s; run weft store repair", damage)
-	}
-	own := &api.DeleteFirewallRulesRequest{NoWait: req.NoWait, DryRun: req.DryRun}
-	b.mu.Lock()
-	for id, r := range b.rules {
-		if !strings.HasPrefix(id, configPrefix) && (req.AllOf == "all" || r.local && r.sw == only) {
-			own.Ids = append(own.Ids, id)
-		}
-	}
-	b.mu.Unlock()
-	slices.Sort(own.Ids)
-	own.Ids = append(slices.Clone(req.Ids), own.Ids...)
-	resp, err := b.deleteRules(ctx, own)
-	if most := len(req.Ids) + effectsListed; len(resp.GetIds()) > most {
-		resp.Ids, resp.Effects = resp.Ids[:most], resp.Effects[:most]
-	}
-	return resp, err
+	return b.deleteRules(ctx, req, func(r *rule) bool {
+		return !strings.HasPrefix(r.id, configPrefix) && (every || r.local && r.sw == only)
+	})
 }

@@ -14,12 +14,9 @@ import (
 
 // listRules answers the call.
 func (b *store) listRules(ctx context.Context, req *api.ListFirewallRulesRequest) (*api.ListFirewallRulesResponse, error) {
-	sw := flow.DPID(0)
-	if req.Dpid != "" {
-		var err error
-		if sw, err = flow.ParseDPID(req.Dpid); err != nil {
-			return nil, api.Errorf(codes.InvalidArgument, "dpid: %w", err)
-		}
+	sw, err := parseSwitch(req.Dpid)
+	if err != nil {
+		return nil, err
 	}
 	b.mu.Lock()
 	resp := &api.ListFirewallRulesResponse{Total: uint32(len(b.rules))}
@@ -104,12 +101,9 @@ func (b *store) counts(ctx context.Context) map[uint32][2]uint64 {
 func (b *store) status(_ context.Context, req *api.GetFirewallStatusRequest) (*api.FirewallStatus, error) {
 	set := b.now.Load()
 	resp := &api.FirewallStatus{DefaultAction: set.fallback, Rules: uint32(set.rules)}
-	only := flow.DPID(0)
-	if req.Dpid != "" {
-		var err error
-		if only, err = flow.ParseDPID(req.Dpid); err != nil {
-			return nil, api.Errorf(codes.InvalidArgument, "dpid: %w", err)
-		}
+	only, err := parseSwitch(req.Dpid)
+	if err != nil {
+		return nil, err
 	}
 	for _, s := range b.sites.all() {
 		resp.Allowed += s.allowed.Load()
@@ -146,12 +140,9 @@ func (b *store) describe(s *site, set *ruleset) *api.FirewallSwitch {
 
 // check answers the call.
 func (b *store) check(_ context.Context, req *api.CheckFirewallRequest) (*api.CheckFirewallResponse, error) {
-	var sw flow.DPID
-	if req.Dpid != "" {
-		var err error
-		if sw, err = flow.ParseDPID(req.Dpid); err != nil {
-			return nil, api.Errorf(codes.InvalidArgument, "dpid: %w", err)
-		}
+	sw, err := parseSwitch(req.Dpid)
+	if err != nil {
+		return nil, err
 	}
 	list, err := parseConditions(&api.FirewallRule{Match: req.Packet})
 	switch {

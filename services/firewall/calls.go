@@ -33,101 +33,58 @@ const effectsListed = 1000
 
 // addRules answers the call.
 func (b *store) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) (*api.AddFirewallRulesResponse, error) {
+	rules, errs := make([]*rule, len(req.Rules)), make([]error, len(req.Rules))
+	for i, m := range req.Rules {
+		rules[i], errs[i] = newRule(m)
+	}
 	resp := &api.AddFirewallRulesResponse{}
-	x, err := b.add(ctx, req, resp)
+	x, err := b.change(ctx, req.DryRun, "no rule is in force or kept: %w; add them again", func() (map[uint32]*rule, error) {
+		if err := b.admit(req.Rules, rules, errs); err != nil {
+			return nil, err
+		}
+		return b.place(req.Rules, rules, resp), nil
+	})
 	switch {
 	case err != nil:
 		return nil, err
-	case req.DryRun:
-	case !x.empty():
+	case !req.DryRun && !(x.empty() && req.NoWait):
 		resp.Failures = b.enforce(ctx, x, !req.NoWait)
-	case !req.NoWait:
-		resp.Failures = b.unsettled(ctx) // of an earlier request
 	}
 	return resp, nil
 }
 
-// add stores rules and puts them into force.
-func (b *store) add(ctx context.Context, req *api.AddFirewallRulesRequest, resp *api.AddFirewallRulesResponse) (*change, error) {
-	done, err := b.mu.Turn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
-	rules, err := b.admit(req.Rules)
-	if err != nil {
-		return nil, err
-	}
-	for i, r := range rules {
-		if err := b.holds(r); err != nil && !r.same(b.rules[r.id], req.Rules[i]) {
-			return nil, err
-		}
-	}
-	x := &change{}
-	next := map[uint32]*api.FirewallRule{}
-	var numbers []uint32
-	var fresh []int
-	free := b.free(b.low)
+// place gives the rules of a request their numbers, and says in the response what
+// happens to each. It returns those that are not there yet. The caller has the turn.
+func (b *store) place(list []*api.FirewallRule, rules []*rule, resp *api.AddFirewallRulesResponse) map[uint32]*rule {
+	next, free := map[uint32]*rule{}, b.free(b.low)
 	b.low = free
 	for i, r := range rules {
-		resp.Ids = append(resp.Ids, r.id)
 		old := b.rules[r.id]
-		number := uint32(0)
+		effect, number := effectAdded, uint32(0)
 		switch {
-		case r.same(old, req.Rules[i]):
-			resp.Unchanged++
-			resp.Effects = append(resp.Effects, effectUnchanged)
-			continue
-		case old != nil:
-			number = old.number()
-			r.count = old.count
-			resp.Replaced++
-			resp.Effects, resp.Before = append(resp.Effects, effectReplaced), append(resp.Before, old.msg)
-		case req.DryRun:
-			resp.Added++
-			resp.Effects = append(resp.Effects, effectAdded)
-		default:
+		case old == nil:
 			number, free = free, b.free(free+1)
 			resp.Added++
-			resp.Effects = append(resp.Effects, effectAdded)
+		case r.same(old, list[i]):
+			effect = effectUnchanged
+			resp.Unchanged++
+		default:
+			effect, number = effectReplaced, old.number()
+			resp.Replaced++
+			resp.Before = append(resp.Before, old.msg)
 		}
-		if req.DryRun {
-			fresh = append(fresh, i)
-			continue
-		}
-		r.msg = r.kept(req.Rules[i], number)
-		next[number] = r.msg
-		numbers = append(numbers, number)
-		fresh = append(fresh, i)
-	}
-	if req.DryRun {
-		if len(fresh) > 0 {
-			return x, b.writable("no rule is in force or kept: %w; add them again")
-		}
-		return x, nil
-	}
-	if len(fresh) > 0 {
-		if err := b.save(ctx, numbers, b.after(next)); err != nil {
-			return nil, api.Errorf(codes.Unavailable, "no rule is in force or kept: %w; add them again", err)
+		resp.Ids, resp.Effects = append(resp.Ids, r.id), append(resp.Effects, effect)
+		if number != 0 {
+			r.msg = r.kept(list[i], number)
+			next[number] = r
 		}
 	}
-	if len(fresh) == 0 {
-		return x, nil
-	}
-	b.mu.Lock()
-	for _, i := range fresh {
-		if old := b.rules[rules[i].id]; old != nil {
-			b.leave(old)
-		}
-		b.enter(rules[i])
-	}
-	b.mu.Unlock()
-	return b.publish(), nil
+	return next
 }
 
-// admit reads the rules of a request, or returns all mistakes in them. The caller
-// has the turn.
-func (b *store) admit(list []*api.FirewallRule) ([]*rule, error) {
+// admit checks the rules of a request, and gives ids to those without. It returns all
+// mistakes in them. The caller has the turn.
+func (b *store) admit(list []*api.FirewallRule, rules []*rule, bad []error) error {
 	var errs []error
 	wrong := func(i int, err error) {
 		if len(errs) == errorsMost {
@@ -137,17 +94,15 @@ func (b *store) admit(list []*api.FirewallRule) ([]*rule, error) {
 			errs = append(errs, fmt.Errorf("rules[%d]: %w", i, err))
 		}
 	}
-	rules := make([]*rule, len(list))
 	seen := make(map[string]int, len(list))
 	added := 0
-	for i, m := range list {
-		r, err := newRule(m)
-		if err != nil {
-			wrong(i, err)
+	for i, r := range rules {
+		if bad[i] != nil {
+			wrong(i, bad[i])
 			continue
 		}
 		if r.id == "" {
-			r.id = b.madeUp(m, seen)
+			r.id = b.madeUp(list[i], seen)
 		}
 		if first, twice := seen[r.id]; twice {
 			wrong(i, fmt.Errorf("id %s is that of rules[%d], too", r.id, first))
@@ -157,15 +112,19 @@ func (b *store) admit(list []*api.FirewallRule) ([]*rule, error) {
 		if b.rules[r.id] == nil {
 			added++
 		}
-		rules[i] = r
 	}
 	if len(errs) == 0 && len(b.rules)+added > b.cfg.MaxRules {
-		return nil, api.Errorf(codes.ResourceExhausted, "%d rules are there and %d more asked for: want at most %d (firewall.max_rules)", len(b.rules), added, b.cfg.MaxRules)
+		return api.Errorf(codes.ResourceExhausted, "%d rules are there and %d more asked for: want at most %d (firewall.max_rules)", len(b.rules), added, b.cfg.MaxRules)
 	}
 	if len(errs) > 0 {
-		return nil, api.Errorf(codes.InvalidArgument, "no rule was taken:\n%w", errors.Join(errs...))
+		return api.Errorf(codes.InvalidArgument, "no rule was taken:\n%w", errors.Join(errs...))
 	}
-	return rules, nil
+	for i, r := range rules {
+		if err := b.holds(r); err != nil && !r.same(b.rules[r.id], list[i]) {
+			return err
+		}
+	}
+	return nil
 }
 
 // madeUp returns an id for a rule without one: the id of an equal rule, so that a
@@ -186,33 +145,34 @@ func (b *store) madeUp(m *api.FirewallRule, taken map[string]int) string {
 	}
 }
 
-// after returns the rule that a number will have once next applies; a nil rule in
-// next is removed. The caller has the turn.
-func (b *store) after(next map[uint32]*api.FirewallRule) func(uint32) *api.FirewallRule {
-	return func(n uint32) *api.FirewallRule {
-		if m, ok := next[n]; ok {
-			return m
-		}
-		if r := b.numbers[n]; r != nil {
-			return r.msg
-		}
-		return nil
-	}
-}
-
-// writable refuses a dry run of a change, in the words of the change, if the
-// store takes none.
-func (b *store) writable(words string) error {
-	if damage := b.damage(); damage != "" {
-		return api.Errorf(codes.Unavailable, words, errors.New("it is read-only: "+damage+"; run weft store repair"))
-	}
-	return nil
-}
-
 // deleteRules deletes the rules that a request names, and those that also holds for.
 func (b *store) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesRequest, also func(*rule) bool) (*api.DeleteFirewallRulesResponse, error) {
 	resp := &api.DeleteFirewallRulesResponse{}
-	x, err := b.remove(ctx, req, also, resp)
+	x, err := b.change(ctx, req.DryRun, "all rules are still in force and kept: %w; delete them again", func() (map[uint32]*rule, error) {
+		var more []string
+		for id, r := range b.rules {
+			if also(r) {
+				more = append(more, id)
+			}
+		}
+		slices.Sort(more)
+		gone, seen := map[uint32]*rule{}, map[string]bool{}
+		for _, id := range slices.Concat(req.Ids, more) {
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			effect := effectAbsent
+			if r := b.rules[id]; r != nil {
+				effect, gone[r.number()] = effectDeleted, nil
+			}
+			resp.Ids, resp.Effects = append(resp.Ids, id), append(resp.Effects, effect)
+		}
+		resp.Deleted = uint32(len(gone))
+		most := min(len(resp.Ids), len(req.Ids)+effectsListed)
+		resp.Ids, resp.Effects = resp.Ids[:most], resp.Effects[:most]
+		return gone, nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -222,55 +182,13 @@ func (b *store) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesReq
 	return resp, nil
 }
 
-// remove deletes rules, and says in the response what happens to each.
-func (b *store) remove(ctx context.Context, req *api.DeleteFirewallRulesRequest, also func(*rule) bool, resp *api.DeleteFirewallRulesResponse) (*change, error) {
-	done, err := b.mu.Turn(ctx)
-	if err != nil {
-		return nil, err
+// writable refuses a dry run of a change, in the words of the change, if the
+// store takes none.
+func (b *store) writable(words string) error {
+	if damage := b.damage(); damage != "" {
+		return api.Errorf(codes.Unavailable, words, errors.New("it is read-only: "+damage+"; run weft store repair"))
 	}
-	defer done()
-	var more []string
-	for id, r := range b.rules {
-		if also(r) {
-			more = append(more, id)
-		}
-	}
-	slices.Sort(more)
-	gone, seen := map[uint32]*rule{}, map[string]bool{}
-	for _, id := range slices.Concat(req.Ids, more) {
-		if seen[id] {
-			continue
-		}
-		seen[id] = true
-		effect := effectAbsent
-		if r := b.rules[id]; r != nil {
-			effect, gone[r.number()] = effectDeleted, r
-		}
-		resp.Ids, resp.Effects = append(resp.Ids, id), append(resp.Effects, effect)
-	}
-	resp.Deleted = uint32(len(gone))
-	most := min(len(resp.Ids), len(req.Ids)+effectsListed)
-	resp.Ids, resp.Effects = resp.Ids[:most], resp.Effects[:most]
-	switch {
-	case len(gone) == 0:
-		return &change{}, nil
-	case req.DryRun:
-		return &change{}, b.writable("all rules are still in force and kept: %w; delete them again")
-	}
-	numbers := slices.Sorted(maps.Keys(gone))
-	next := make(map[uint32]*api.FirewallRule, len(gone))
-	for _, n := range numbers {
-		next[n] = nil
-	}
-	if err := b.save(ctx, numbers, b.after(next)); err != nil {
-		return nil, api.Errorf(codes.Unavailable, "all rules are still in force and kept: %w; delete them again", err)
-	}
-	b.mu.Lock()
-	for _, n := range numbers {
-		b.leave(gone[n])
-	}
-	b.mu.Unlock()
-	return b.publish(), nil
+	return nil
 }
 
 // setDefault answers the call.

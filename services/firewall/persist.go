@@ -3,6 +3,8 @@ package firewall
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -66,12 +68,11 @@ func (b *store) load(ctx context.Context) error {
 	return nil
 }
 
-// save writes the chunks that hold the given numbers, all or none. next returns the
-// rule of a number; nil if there is none.
-func (b *store) save(ctx context.Context, numbers []uint32, next func(uint32) *api.FirewallRule) error {
+// save writes the chunks in which numbers have other rules, all or none; nil is none.
+func (b *store) save(ctx context.Context, next map[uint32]*rule) error {
 	done := map[uint32]bool{}
 	var list []object.Write
-	for _, n := range numbers {
+	for _, n := range slices.Sorted(maps.Keys(next)) {
 		c := n / chunk
 		if done[c] {
 			continue
@@ -79,8 +80,12 @@ func (b *store) save(ctx context.Context, numbers []uint32, next func(uint32) *a
 		done[c] = true
 		m := &api.AddFirewallRulesRequest{}
 		for i := c * chunk; i < (c+1)*chunk; i++ {
-			if r := next(i); r != nil {
-				m.Rules = append(m.Rules, r)
+			r, changed := next[i]
+			if !changed {
+				r = b.numbers[i]
+			}
+			if r != nil {
+				m.Rules = append(m.Rules, r.msg)
 			}
 		}
 		w := object.Write{Key: chunkKey(c)}

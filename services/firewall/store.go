@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -68,6 +72,44 @@ func (b *store) publish() *change {
 	return x
 }
 
+// change gives numbers the rules that a plan returns, nil is none, and returns what has
+// changed; a dry run changes nothing. If the rules cannot be stored, the error says so in
+// the given words. The plan has the turn.
+func (b *store) change(ctx context.Context, dry bool, words string, plan func() (map[uint32]*rule, error)) (*change, error) {
+	done, err := b.mu.Turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	next, err := plan()
+	switch {
+	case err != nil:
+		return nil, err
+	case len(next) == 0:
+		return &change{}, nil
+	case dry:
+		return &change{}, b.writable(words)
+	}
+	if err := b.save(ctx, next); err != nil {
+		return nil, api.Errorf(codes.Unavailable, words, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, n := range slices.Sorted(maps.Keys(next)) {
+		old, r := b.numbers[n], next[n]
+		if old != nil && r != nil {
+			r.count = old.count
+		}
+		if old != nil {
+			b.leave(old)
+		}
+		if r != nil {
+			b.enter(r)
+		}
+	}
+	return b.publish(), nil
+}
+
 // setDefaults takes the defaults of an earlier run.
 func (b *store) setDefaults(m *api.FirewallStatus) error {
 	if err := checkDefault(m.DefaultAction); err != nil {
@@ -94,15 +136,14 @@ func checkDefault(action string) error {
 	return nil
 }
 
-// enforce makes the switches do what the rules say after a change. It returns
-// those that do not yet; they are tried again.
+// enforce makes the switches do what the rules say after a change; if nothing has
+// changed, those of earlier changes. It returns the switches that do not yet; they are
+// tried again.
 func (b *store) enforce(ctx context.Context, x *change, wait bool) []*api.FirewallFailure {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.Deadline)
 	defer cancel()
-	switches := x.switches()
-	b.keeper.Recompute(switches...)
 	sites := b.sites.all()
-	if len(switches) > 0 {
+	if switches := x.switches(); len(switches) > 0 {
 		sites = sites[:0]
 		for _, sw := range switches {
 			sites = append(sites, b.sites.of(sw))
@@ -119,17 +160,6 @@ func (b *store) enforce(ctx context.Context, x *change, wait bool) []*api.Firewa
 		b.review()
 	}
 	failed := each(sites, revoke) // where they are no longer used, too
-	return append(failed, each(sites, b.standing)...)
-}
-
-// unsettled waits for what earlier changes have begun, and returns the switches
-// that do not follow the rules.
-func (b *store) unsettled(ctx context.Context) []*api.FirewallFailure {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.cfg.Deadline)
-	defer cancel()
-	_ = b.keeper.Settle(ctx) // Status reports failures
-	sites := b.sites.all()
-	failed := each(sites, func(s *site) error { return s.revoke(ctx, b.net) })
 	return append(failed, each(sites, b.standing)...)
 }
 

@@ -1,9 +1,14 @@
 package firewall
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -104,6 +109,56 @@ func (b *book) free(n uint32) uint32 {
 		n++
 	}
 	return n
+}
+
+// madeUp returns an id for a rule without one: the id of an equal rule, so that a
+// repeated request changes nothing, else a new one.
+func (b *book) madeUp(m *api.FirewallRule, taken map[string]int) string {
+	value, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	h := uint64(len(value))
+	for _, c := range value {
+		h = mix(h+uint64(c), 0x2545f4914f6cdd1d)
+	}
+	for ; ; h++ {
+		id := "r" + strconv.FormatUint(h, 36)
+		_, twice := taken[id]
+		old := b.rules[id]
+		if !twice && (old == nil || old.same(old, m)) {
+			return id
+		}
+	}
+}
+
+// setDefaults takes the defaults of a status.
+func (b *book) setDefaults(m *api.FirewallStatus) {
+	own := ownDefaults(m)
+	b.changed.fallback = b.changed.fallback || m.DefaultAction != b.back
+	for _, list := range []map[flow.DPID]string{b.ownBack, own} {
+		for sw := range list {
+			if own[sw] != b.ownBack[sw] {
+				b.changed.at(sw).fallback = true
+			}
+		}
+	}
+	b.back, b.ownBack = m.DefaultAction, own
+}
+
+// ownDefaults returns the defaults of switches.
+func ownDefaults(m *api.FirewallStatus) map[flow.DPID]string {
+	own := map[flow.DPID]string{}
+	for _, s := range m.Switches {
+		if sw, err := flow.ParseDPID(s.Dpid); err == nil { // checked
+			own[sw] = s.DefaultAction
+		}
+	}
+	return own
+}
+
+func checkDefault(action string) error {
+	if action != actionAllow && action != actionDeny && action != actionBlock {
+		return fmt.Errorf("action %q: want allow, deny or block", action)
+	}
+	return nil
 }
 
 // vlansOf returns the VLANs of a tenant.

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -38,11 +36,11 @@ func (b *store) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) 
 		rules[i], errs[i] = newRule(m)
 	}
 	resp := &api.AddFirewallRulesResponse{}
-	x, err := b.change(ctx, req.DryRun, "no rule is in force or kept: %w; add them again", func() (map[uint32]*rule, error) {
+	x, err := b.change(ctx, req.DryRun, "no rule is in force or kept: %w; add them again", func() (map[string]*record, error) {
 		if err := b.admit(req.Rules, rules, errs); err != nil {
 			return nil, err
 		}
-		return b.place(req.Rules, rules, resp), nil
+		return b.chunks(b.place(req.Rules, rules, resp)), nil
 	})
 	switch {
 	case err != nil:
@@ -127,28 +125,10 @@ func (b *store) admit(list []*api.FirewallRule, rules []*rule, bad []error) erro
 	return nil
 }
 
-// madeUp returns an id for a rule without one: the id of an equal rule, so that a
-// repeated request changes nothing, else a new one.
-func (b *store) madeUp(m *api.FirewallRule, taken map[string]int) string {
-	value, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	h := uint64(len(value))
-	for _, c := range value {
-		h = mix(h+uint64(c), 0x2545f4914f6cdd1d)
-	}
-	for ; ; h++ {
-		id := "r" + strconv.FormatUint(h, 36)
-		_, twice := taken[id]
-		old := b.rules[id]
-		if !twice && (old == nil || old.same(old, m)) {
-			return id
-		}
-	}
-}
-
 // deleteRules deletes the rules that a request names, and those that also holds for.
 func (b *store) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesRequest, also func(*rule) bool) (*api.DeleteFirewallRulesResponse, error) {
 	resp := &api.DeleteFirewallRulesResponse{}
-	x, err := b.change(ctx, req.DryRun, "all rules are still in force and kept: %w; delete them again", func() (map[uint32]*rule, error) {
+	x, err := b.change(ctx, req.DryRun, "all rules are still in force and kept: %w; delete them again", func() (map[string]*record, error) {
 		var more []string
 		for id, r := range b.rules {
 			if also(r) {
@@ -171,7 +151,7 @@ func (b *store) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesReq
 		resp.Deleted = uint32(len(gone))
 		most := min(len(resp.Ids), len(req.Ids)+effectsListed)
 		resp.Ids, resp.Effects = resp.Ids[:most], resp.Effects[:most]
-		return gone, nil
+		return b.chunks(gone), nil
 	})
 	if err != nil {
 		return nil, err
@@ -180,15 +160,6 @@ func (b *store) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesReq
 		resp.Failures = b.enforce(ctx, x, !req.NoWait)
 	}
 	return resp, nil
-}
-
-// writable refuses a dry run of a change, in the words of the change, if the
-// store takes none.
-func (b *store) writable(words string) error {
-	if damage := b.damage(); damage != "" {
-		return api.Errorf(codes.Unavailable, words, errors.New("it is read-only: "+damage+"; run weft store repair"))
-	}
-	return nil
 }
 
 // setDefault answers the call.
@@ -202,46 +173,26 @@ func (b *store) setDefault(ctx context.Context, req *api.SetFirewallDefaultReque
 	if err != nil {
 		return nil, err
 	}
-	back, own := req.Action, map[flow.DPID]string{}
-	done, err := b.mu.Turn(ctx)
+	resp := &api.SetFirewallDefaultResponse{Effect: effectReplaced}
+	x, err := b.change(ctx, req.DryRun, "the default is not changed: %w", func() (map[string]*record, error) {
+		back, own := b.back, maps.Clone(b.ownBack)
+		if resp.Before = back; req.Dpid == "" {
+			back = req.Action
+		} else if resp.Before, own[sw] = own[sw], req.Action; req.Action == "" {
+			delete(own, sw)
+		}
+		if resp.Before == req.Action {
+			resp.Effect = effectUnchanged
+			return nil, nil
+		}
+		return map[string]*record{keyDefaults: defaultsRecord(back, own)}, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	maps.Copy(own, b.ownBack)
-	if req.Dpid != "" {
-		back = b.back
-		if own[sw] = req.Action; req.Action == "" {
-			delete(own, sw)
-		}
+	if !x.empty() {
+		resp.Failures = b.enforce(ctx, x, !req.NoWait)
 	}
-	resp := &api.SetFirewallDefaultResponse{Effect: effectReplaced, Before: b.back}
-	changed := &change{delta: delta{fallback: true}}
-	if req.Dpid != "" {
-		resp.Before = b.ownBack[sw]
-		changed = &change{own: map[flow.DPID]*delta{sw: {fallback: true}}}
-	}
-	switch {
-	case back == b.back && maps.Equal(own, b.ownBack):
-		resp.Effect = effectUnchanged
-		return resp, nil
-	case req.DryRun:
-		if err := b.writable("the default is not changed: %w"); err != nil {
-			return nil, err
-		}
-		return resp, nil
-	}
-	kept := &api.FirewallStatus{DefaultAction: back}
-	for _, sw := range slices.Sorted(maps.Keys(own)) {
-		kept.Switches = append(kept.Switches, &api.FirewallSwitch{Dpid: sw.String(), DefaultAction: own[sw], OwnDefault: true})
-	}
-	if err := b.saveDefaults(ctx, kept); err != nil {
-		return nil, api.Errorf(codes.Unavailable, "the default is not changed: %w", err)
-	}
-	b.back, b.ownBack, b.changed = back, own, changed
-	x := b.publish()
-	done()
-	resp.Failures = b.enforce(ctx, x, !req.NoWait)
 	return resp, nil
 }
 

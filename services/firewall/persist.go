@@ -1,8 +1,11 @@
 package firewall
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -22,7 +26,122 @@ const (
 	keyDefaults = "defaults"
 )
 
-func chunkKey(n uint32) string { return fmt.Sprintf("%s%08d", keyRules, n) }
+// chunkKey returns the key of a number's chunk.
+func chunkKey(n uint32) string { return fmt.Sprintf("%s%08d", keyRules, n/chunk) }
+
+// record is a value of the store: the rules of a chunk, or the defaults.
+type record struct {
+	said  proto.Message
+	rules map[uint32]*rule // of it, by number
+}
+
+// messageOf returns an empty message of a key; nil if no record has it.
+func messageOf(key string) proto.Message {
+	switch {
+	case key == keyDefaults:
+		return &api.FirewallStatus{}
+	case strings.HasPrefix(key, keyRules):
+		return &api.AddFirewallRulesRequest{}
+	}
+	return nil
+}
+
+func (p *record) format() ([]byte, error) {
+	return proto.MarshalOptions{Deterministic: true}.Marshal(p.said)
+}
+
+// readRecord reads a record that is stored.
+func (b *book) readRecord(key string, value []byte) (*record, error) {
+	p := &record{said: messageOf(key)}
+	if p.said == nil {
+		return nil, errors.New("not the firewall's")
+	}
+	if err := proto.Unmarshal(value, p.said); err != nil {
+		return nil, err
+	}
+	switch m := p.said.(type) {
+	case *api.FirewallStatus:
+		err := checkDefault(m.DefaultAction)
+		for _, s := range m.Switches {
+			_, bad := flow.ParseDPID(s.Dpid)
+			err = cmp.Or(err, bad, checkDefault(s.DefaultAction))
+		}
+		return p, err
+	case *api.AddFirewallRulesRequest:
+		if len(m.Rules) == 0 {
+			return nil, errors.New("it has no rules")
+		}
+		p.rules = map[uint32]*rule{}
+		ids := map[string]bool{}
+		for _, m := range m.Rules {
+			r, err := parseRule(m)
+			if err != nil {
+				return nil, fmt.Errorf("rule %s of an earlier run: %w", m.Id, err)
+			}
+			there := b.rules[m.Id]
+			if m.Number == 0 || chunkKey(m.Number) != key || p.rules[m.Number] != nil || ids[m.Id] || there != nil && there.number() != m.Number {
+				return nil, fmt.Errorf("rule %s of an earlier run: its number %d or its id is there twice, or the number is not of %s", m.Id, m.Number, key)
+			}
+			r.msg, p.rules[m.Number], ids[m.Id] = m, r, true
+		}
+	}
+	return p, nil
+}
+
+// apply follows a change of a record.
+func (b *book) apply(old, now *record) {
+	switch m := cmp.Or(now, old).said.(type) {
+	case *api.FirewallStatus:
+		b.setDefaults(m)
+	case *api.AddFirewallRulesRequest:
+		var fresh []*rule
+		for n := range numbersWith(m.Rules[0].Number) {
+			was, is := b.numbers[n], now.rule(n)
+			if was != nil && is != nil && was.msg == is.msg || was == is {
+				continue
+			}
+			if was != nil && is != nil && was.id == is.id {
+				is.count = was.count
+			}
+			if was != nil {
+				b.leave(was)
+			}
+			if is != nil {
+				fresh = append(fresh, is)
+			}
+		}
+		for _, r := range fresh {
+			b.enter(r)
+		}
+	}
+}
+
+// rule returns a rule of a record; nil if there is none.
+func (p *record) rule(n uint32) *rule {
+	if p == nil {
+		return nil
+	}
+	return p.rules[n]
+}
+
+// numbersWith iterates over the numbers of the chunk of one.
+func numbersWith(n uint32) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for i := n / chunk * chunk; i < n/chunk*chunk+chunk && yield(i); i++ {
+		}
+	}
+}
+
+// chunks returns the records in which numbers have other rules; nil is none.
+func (b *store) chunks(next map[uint32]*rule) map[string]*record {
+	records := map[string]*record{}
+	for n := range next {
+		if _, done := records[chunkKey(n)]; !done {
+			records[chunkKey(n)] = b.chunkOf(n, next)
+		}
+	}
+	return records
+}
 
 // load reads what an earlier run has stored. Unreadable data is an error: a
 // firewall does not start with some of its rules.
@@ -30,82 +149,87 @@ func (b *store) load(ctx context.Context) error {
 	if err := b.changes.Settle(ctx, nil); err != nil && b.damage() == "" {
 		return err
 	}
-	var rules []*api.FirewallRule
-	err := b.bucket.All(ctx, func(key string, value []byte, _ uint64) error {
-		switch {
-		case key == keyDefaults:
-			var m api.FirewallStatus
-			if err := proto.Unmarshal(value, &m); err != nil {
-				return fmt.Errorf("firewall's defaults: %w", err)
-			}
-			return b.setDefaults(&m)
-		case key == keySegments:
-			return b.loadSegments(value)
-		case strings.HasPrefix(key, keyRules):
-			var m api.AddFirewallRulesRequest
-			if err := proto.Unmarshal(value, &m); err != nil {
-				return fmt.Errorf("firewall's rules under %s: %w", key, err)
-			}
-			rules = append(rules, m.Rules...)
-		}
+	values := map[string][]byte{}
+	if err := b.bucket.All(ctx, func(key string, value []byte, _ uint64) error {
+		values[key] = slices.Clone(value)
 		return nil
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
-	for _, m := range rules {
-		r, err := parseRule(m)
+	if err := b.loadSegments(values[keySegments]); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if messageOf(key) == nil {
+			continue
+		}
+		now, err := b.readRecord(key, values[key])
 		if err != nil {
-			return fmt.Errorf("rule %s of an earlier run: %w", m.Id, err)
+			return fmt.Errorf("firewall's %s: %w", key, err)
 		}
-		if m.Number == 0 || b.numbers[m.Number] != nil || b.rules[m.Id] != nil {
-			return fmt.Errorf("rule %s of an earlier run: its number %d or its id is there twice", m.Id, m.Number)
-		}
-		r.msg = m
-		b.enter(r)
+		b.put(key, now)
 	}
 	b.publish()
 	return nil
 }
 
-// save writes the chunks in which numbers have other rules, all or none; nil is none.
-func (b *store) save(ctx context.Context, next map[uint32]*rule) error {
-	done := map[uint32]bool{}
+// put puts a record into force; nil is none.
+func (b *store) put(key string, now *record) {
+	b.apply(b.records[key], now)
+	if b.records[key] = now; now == nil {
+		delete(b.records, key)
+	}
+}
+
+// save stores records, all or none, and puts them into force. The caller has the turn.
+func (b *store) save(ctx context.Context, next map[string]*record) error {
 	var list []object.Write
-	for _, n := range slices.Sorted(maps.Keys(next)) {
-		c := n / chunk
-		if done[c] {
-			continue
-		}
-		done[c] = true
-		m := &api.AddFirewallRulesRequest{}
-		for i := c * chunk; i < (c+1)*chunk; i++ {
-			r, changed := next[i]
-			if !changed {
-				r = b.numbers[i]
-			}
-			if r != nil {
-				m.Rules = append(m.Rules, r.msg)
-			}
-		}
-		w := object.Write{Key: chunkKey(c)}
-		if len(m.Rules) > 0 {
+	for _, key := range slices.Sorted(maps.Keys(next)) {
+		w := object.Write{Key: key}
+		if now := next[key]; now != nil {
 			var err error
-			if w.After, err = proto.Marshal(m); err != nil {
+			if w.After, err = now.format(); err != nil {
 				return err
 			}
 		}
 		list = append(list, w)
 	}
-	return b.changes.Set(ctx, list)
-}
-
-// saveDefaults writes the defaults.
-func (b *store) saveDefaults(ctx context.Context, m *api.FirewallStatus) error {
-	value, err := proto.Marshal(m)
-	if err != nil {
+	if err := b.changes.Set(ctx, list); err != nil {
 		return err
 	}
-	_, err = b.bucket.Put(ctx, keyDefaults, value)
-	return err
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, w := range list {
+		b.put(w.Key, next[w.Key])
+	}
+	return nil
+}
+
+// chunkOf returns the record of a number's chunk in which others have the rules of next;
+// nil if none has one.
+func (b *book) chunkOf(n uint32, next map[uint32]*rule) *record {
+	m := &api.AddFirewallRulesRequest{}
+	p := &record{m, map[uint32]*rule{}}
+	for n := range numbersWith(n) {
+		r, changed := next[n]
+		if !changed {
+			r = b.numbers[n]
+		}
+		if r != nil {
+			p.rules[n], m.Rules = r, append(m.Rules, r.msg)
+		}
+	}
+	if len(m.Rules) == 0 {
+		return nil
+	}
+	return p
+}
+
+// defaultsRecord returns the record of the defaults.
+func defaultsRecord(back string, own map[flow.DPID]string) *record {
+	m := &api.FirewallStatus{DefaultAction: back}
+	for _, sw := range slices.Sorted(maps.Keys(own)) {
+		m.Switches = append(m.Switches, &api.FirewallSwitch{Dpid: sw.String(), DefaultAction: own[sw], OwnDefault: true})
+	}
+	return &record{said: m}
 }

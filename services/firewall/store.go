@@ -2,10 +2,9 @@ package firewall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +30,8 @@ type store struct {
 	net     network
 	network func() nib.Snapshot
 	bucket  object.Bucket
-	changes *object.Log // of bucket
+	changes *object.Log        // of bucket
+	records map[string]*record // in the bucket
 	keeper  keeper
 	log     *slog.Logger
 	now     atomic.Pointer[ruleset]
@@ -54,7 +54,7 @@ type store struct {
 
 func newStore(cfg *Config, net network, kept object.Bucket, log *slog.Logger) *store {
 	b := &store{
-		cfg: cfg, net: net, bucket: kept, changes: object.NewLog(kept), log: log, line: make(chan *site, 4096),
+		cfg: cfg, net: net, bucket: kept, changes: object.NewLog(kept), records: map[string]*record{}, log: log, line: make(chan *site, 4096),
 		book: newBook(), sites: sites{m: map[flow.DPID]*site{}}, segmentNews: map[uint16]string{}, news: make(chan struct{}, 1),
 		damage: func() string { return "" }, network: func() nib.Snapshot { return nib.Snapshot{} },
 	}
@@ -72,68 +72,30 @@ func (b *store) publish() *change {
 	return x
 }
 
-// change gives numbers the rules that a plan returns, nil is none, and returns what has
-// changed; a dry run changes nothing. If the rules cannot be stored, the error says so in
-// the given words. The plan has the turn.
-func (b *store) change(ctx context.Context, dry bool, words string, plan func() (map[uint32]*rule, error)) (*change, error) {
+// change stores what a plan returns, and returns what has changed; a dry run stores
+// nothing. If it cannot be stored, the error says so in the given words. The plan has
+// the turn.
+func (b *store) change(ctx context.Context, dry bool, words string, plan func() (map[string]*record, error)) (*change, error) {
 	done, err := b.mu.Turn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	next, err := plan()
-	switch {
+	switch damage := b.damage(); {
 	case err != nil:
 		return nil, err
-	case len(next) == 0:
+	case len(next) == 0 || dry && damage == "":
 		return &change{}, nil
 	case dry:
-		return &change{}, b.writable(words)
+		err = errors.New("it is read-only: " + damage + "; run weft store repair")
+	default:
+		err = b.save(ctx, next)
 	}
-	if err := b.save(ctx, next); err != nil {
+	if err != nil {
 		return nil, api.Errorf(codes.Unavailable, words, err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, n := range slices.Sorted(maps.Keys(next)) {
-		old, r := b.numbers[n], next[n]
-		if old != nil && r != nil {
-			r.count = old.count
-		}
-		if old != nil {
-			b.leave(old)
-		}
-		if r != nil {
-			b.enter(r)
-		}
-	}
 	return b.publish(), nil
-}
-
-// setDefaults takes the defaults of an earlier run.
-func (b *store) setDefaults(m *api.FirewallStatus) error {
-	if err := checkDefault(m.DefaultAction); err != nil {
-		return err
-	}
-	b.back = m.DefaultAction
-	for _, s := range m.Switches {
-		sw, err := flow.ParseDPID(s.Dpid)
-		if err == nil {
-			err = checkDefault(s.DefaultAction)
-		}
-		if err != nil {
-			return err
-		}
-		b.ownBack[sw] = s.DefaultAction
-	}
-	return nil
-}
-
-func checkDefault(action string) error {
-	if action != actionAllow && action != actionDeny && action != actionBlock {
-		return fmt.Errorf("action %q: want allow, deny or block", action)
-	}
-	return nil
 }
 
 // enforce makes the switches do what the rules say after a change; if nothing has

@@ -186,9 +186,9 @@ func (g *Guard) apply(put func() (changed bool)) {
 // addStore adds a store to the guard. reread reads one of its objects again, and unsure
 // those of which a write was not confirmed.
 func (g *Guard) addStore(what string, bucket Bucket, reread func(context.Context, string) error, unsure func(context.Context) error) {
-	if g.log == nil {
-		g.log = &Log{journal: bucket, buckets: map[string]Bucket{}, pending: true}
-		g.stores = map[string]func(context.Context, string) error{}
+	if g.log == nil { // records of earlier versions name no bucket if it is that of the journal
+		g.log = &Log{journal: bucket, buckets: map[string]Bucket{"": bucket}, pending: true}
+		g.stores = map[string]func(context.Context, string) error{"": reread}
 	}
 	g.log.buckets[what], g.stores[what] = bucket, reread
 	g.unsure = append(g.unsure, unsure)

@@ -22,14 +22,14 @@ type book struct {
 	own      map[flow.DPID]*builder
 	back     string // the default
 	ownBack  map[flow.DPID]string
-	segments map[uint16]string // tenant whose virtual network a VLAN carries
+	segments map[uint16]string // tenant whose virtual network a VLAN carries; nil: nothing is known of any
 	changed  *change
 }
 
 func newBook() book {
 	return book{
 		rules: map[string]*rule{}, numbers: map[uint32]*rule{}, low: 1, all: newBuilder(), own: map[flow.DPID]*builder{},
-		back: actionAllow, ownBack: map[flow.DPID]string{}, segments: map[uint16]string{}, changed: &change{},
+		back: actionAllow, ownBack: map[flow.DPID]string{}, changed: &change{},
 	}
 }
 
@@ -159,6 +159,40 @@ func checkDefault(action string) error {
 		return fmt.Errorf("action %q: want allow, deny or block", action)
 	}
 	return nil
+}
+
+// assign takes whose virtual networks VLANs carry now, nobody's if empty, and makes the
+// rules of these tenants anew. It reports whether anything has changed.
+func (b *book) assign(news map[uint16]string) bool {
+	if b.segments == nil {
+		b.segments = map[uint16]string{}
+	}
+	tenants := map[string]bool{}
+	for vlan, tenant := range news {
+		old := b.segments[vlan]
+		if old == tenant {
+			continue
+		}
+		tenants[old], tenants[tenant] = true, true
+		if b.segments[vlan] = tenant; tenant == "" {
+			delete(b.segments, vlan)
+		}
+	}
+	if len(tenants) == 0 {
+		return false
+	}
+	var list []*rule
+	for _, r := range b.rules {
+		if r.wide && tenants[r.msg.Tenant] {
+			list = append(list, r)
+		}
+	}
+	for _, r := range list {
+		next := *r
+		b.leave(r)
+		b.enter(&next)
+	}
+	return true
 }
 
 // vlansOf returns the VLANs of a tenant.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/object"
 )
 
 // errorsMost is how many mistakes of a request are listed.
@@ -36,11 +37,11 @@ func (b *store) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) 
 		rules[i], errs[i] = newRule(m)
 	}
 	resp := &api.AddFirewallRulesResponse{}
-	x, err := b.change(ctx, req.DryRun, "no rule is in force or kept: %w; add them again", func() (map[string]*record, error) {
+	x, err := b.change(ctx, req.DryRun, "no rule is in force or kept: %w; add them again", func() ([]object.Edit, error) {
 		if err := b.admit(req.Rules, rules, errs); err != nil {
 			return nil, err
 		}
-		return b.chunks(b.place(req.Rules, rules, resp)), nil
+		return b.edits(b.place(req.Rules, rules, resp)), nil
 	})
 	switch {
 	case err != nil:
@@ -52,7 +53,7 @@ func (b *store) addRules(ctx context.Context, req *api.AddFirewallRulesRequest) 
 }
 
 // place gives the rules of a request their numbers, and says in the response what
-// happens to each. It returns those that are not there yet. The caller has the turn.
+// happens to each. It returns those that are not there yet. It is called with mu held.
 func (b *store) place(list []*api.FirewallRule, rules []*rule, resp *api.AddFirewallRulesResponse) map[uint32]*rule {
 	next, free := map[uint32]*rule{}, b.free(b.low)
 	b.low = free
@@ -81,7 +82,7 @@ func (b *store) place(list []*api.FirewallRule, rules []*rule, resp *api.AddFire
 }
 
 // admit checks the rules of a request, and gives ids to those without. It returns all
-// mistakes in them. The caller has the turn.
+// mistakes in them. It is called with mu held.
 func (b *store) admit(list []*api.FirewallRule, rules []*rule, bad []error) error {
 	var errs []error
 	wrong := func(i int, err error) {
@@ -125,10 +126,10 @@ func (b *store) admit(list []*api.FirewallRule, rules []*rule, bad []error) erro
 	return nil
 }
 
-// deleteRules deletes the rules that a request names, and those that also holds for.
+// deleteRules deletes the rules that a request names, and those for which also returns true.
 func (b *store) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesRequest, also func(*rule) bool) (*api.DeleteFirewallRulesResponse, error) {
 	resp := &api.DeleteFirewallRulesResponse{}
-	x, err := b.change(ctx, req.DryRun, "all rules are still in force and kept: %w; delete them again", func() (map[string]*record, error) {
+	x, err := b.change(ctx, req.DryRun, "all rules are still in force and kept: %w; delete them again", func() ([]object.Edit, error) {
 		var more []string
 		for id, r := range b.rules {
 			if also(r) {
@@ -151,7 +152,7 @@ func (b *store) deleteRules(ctx context.Context, req *api.DeleteFirewallRulesReq
 		resp.Deleted = uint32(len(gone))
 		most := min(len(resp.Ids), len(req.Ids)+effectsListed)
 		resp.Ids, resp.Effects = resp.Ids[:most], resp.Effects[:most]
-		return b.chunks(gone), nil
+		return b.edits(gone), nil
 	})
 	if err != nil {
 		return nil, err
@@ -174,7 +175,7 @@ func (b *store) setDefault(ctx context.Context, req *api.SetFirewallDefaultReque
 		return nil, err
 	}
 	resp := &api.SetFirewallDefaultResponse{Effect: effectReplaced}
-	x, err := b.change(ctx, req.DryRun, "the default is not changed: %w", func() (map[string]*record, error) {
+	x, err := b.change(ctx, req.DryRun, "the default is not changed: %w", func() ([]object.Edit, error) {
 		back, own := b.back, maps.Clone(b.ownBack)
 		if resp.Before = back; req.Dpid == "" {
 			back = req.Action
@@ -185,7 +186,7 @@ func (b *store) setDefault(ctx context.Context, req *api.SetFirewallDefaultReque
 			resp.Effect = effectUnchanged
 			return nil, nil
 		}
-		return map[string]*record{keyDefaults: defaultsRecord(back, own)}, nil
+		return []object.Edit{b.kept.Edit(keyDefaults, func(*record) (*record, error) { return defaultsRecord(back, own), nil })}, nil
 	})
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package firewall
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -24,12 +23,14 @@ const chunk = 512
 const (
 	keyRules    = "rules/"
 	keyDefaults = "defaults"
+	keySegments = "segments"
 )
 
 // chunkKey returns the key of a number's chunk.
 func chunkKey(n uint32) string { return fmt.Sprintf("%s%08d", keyRules, n/chunk) }
 
-// record is a value of the store: the rules of a chunk, or the defaults.
+// record is a value of the store: the rules of a chunk, the defaults, or whose virtual
+// networks VLANs carry.
 type record struct {
 	said  proto.Message
 	rules map[uint32]*rule // of it, by number
@@ -40,10 +41,25 @@ func messageOf(key string) proto.Message {
 	switch {
 	case key == keyDefaults:
 		return &api.FirewallStatus{}
+	case key == keySegments:
+		return &api.ListNetworksResponse{}
 	case strings.HasPrefix(key, keyRules):
 		return &api.AddFirewallRulesRequest{}
 	}
 	return nil
+}
+
+// keyOf returns the key of a record.
+func keyOf(said proto.Message) (string, error) {
+	switch m := said.(type) {
+	case *api.FirewallStatus:
+		return keyDefaults, nil
+	case *api.ListNetworksResponse:
+		return keySegments, nil
+	case *api.AddFirewallRulesRequest:
+		return chunkKey(m.Rules[0].Number), nil
+	}
+	return "", errors.New("not the firewall's")
 }
 
 func (p *record) format() ([]byte, error) {
@@ -93,6 +109,16 @@ func (b *book) apply(old, now *record) {
 	switch m := cmp.Or(now, old).said.(type) {
 	case *api.FirewallStatus:
 		b.setDefaults(m)
+	case *api.ListNetworksResponse:
+		if b.segments == nil { // else the network has said more
+			news := map[uint16]string{}
+			for _, n := range m.Networks {
+				if n.Segment > 0 && n.Segment < 4095 && n.Tenant != "" {
+					news[uint16(n.Segment)] = n.Tenant
+				}
+			}
+			b.assign(news)
+		}
 	case *api.AddFirewallRulesRequest:
 		var fresh []*rule
 		for n := range numbersWith(m.Rules[0].Number) {
@@ -132,77 +158,16 @@ func numbersWith(n uint32) iter.Seq[uint32] {
 	}
 }
 
-// chunks returns the records in which numbers have other rules; nil is none.
-func (b *store) chunks(next map[uint32]*rule) map[string]*record {
-	records := map[string]*record{}
-	for n := range next {
-		if _, done := records[chunkKey(n)]; !done {
-			records[chunkKey(n)] = b.chunkOf(n, next)
+// edits returns the edits that give numbers their rules; nil is none.
+func (b *store) edits(next map[uint32]*rule) (list []object.Edit) {
+	done := map[string]bool{}
+	for _, n := range slices.Sorted(maps.Keys(next)) {
+		if key := chunkKey(n); !done[key] {
+			done[key] = true
+			list = append(list, b.kept.Edit(key, func(*record) (*record, error) { return b.chunkOf(n, next), nil }))
 		}
 	}
-	return records
-}
-
-// load reads what an earlier run has stored. Unreadable data is an error: a
-// firewall does not start with some of its rules.
-func (b *store) load(ctx context.Context) error {
-	if err := b.changes.Settle(ctx, nil); err != nil && b.damage() == "" {
-		return err
-	}
-	values := map[string][]byte{}
-	if err := b.bucket.All(ctx, func(key string, value []byte, _ uint64) error {
-		values[key] = slices.Clone(value)
-		return nil
-	}); err != nil {
-		return err
-	}
-	if err := b.loadSegments(values[keySegments]); err != nil {
-		return err
-	}
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		if messageOf(key) == nil {
-			continue
-		}
-		now, err := b.readRecord(key, values[key])
-		if err != nil {
-			return fmt.Errorf("firewall's %s: %w", key, err)
-		}
-		b.put(key, now)
-	}
-	b.publish()
-	return nil
-}
-
-// put puts a record into force; nil is none.
-func (b *store) put(key string, now *record) {
-	b.apply(b.records[key], now)
-	if b.records[key] = now; now == nil {
-		delete(b.records, key)
-	}
-}
-
-// save stores records, all or none, and puts them into force. The caller has the turn.
-func (b *store) save(ctx context.Context, next map[string]*record) error {
-	var list []object.Write
-	for _, key := range slices.Sorted(maps.Keys(next)) {
-		w := object.Write{Key: key}
-		if now := next[key]; now != nil {
-			var err error
-			if w.After, err = now.format(); err != nil {
-				return err
-			}
-		}
-		list = append(list, w)
-	}
-	if err := b.changes.Set(ctx, list); err != nil {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, w := range list {
-		b.put(w.Key, next[w.Key])
-	}
-	return nil
+	return list
 }
 
 // chunkOf returns the record of a number's chunk in which others have the rules of next;
@@ -225,11 +190,20 @@ func (b *book) chunkOf(n uint32, next map[uint32]*rule) *record {
 	return p
 }
 
-// defaultsRecord returns the record of the defaults.
+// defaultsRecord and segmentsRecord return the records of the defaults, and of the virtual
+// networks.
 func defaultsRecord(back string, own map[flow.DPID]string) *record {
 	m := &api.FirewallStatus{DefaultAction: back}
 	for _, sw := range slices.Sorted(maps.Keys(own)) {
 		m.Switches = append(m.Switches, &api.FirewallSwitch{Dpid: sw.String(), DefaultAction: own[sw], OwnDefault: true})
+	}
+	return &record{said: m}
+}
+
+func segmentsRecord(segments map[uint16]string) *record {
+	m := &api.ListNetworksResponse{}
+	for _, vlan := range slices.Sorted(maps.Keys(segments)) {
+		m.Networks = append(m.Networks, &api.TenantNetwork{Tenant: segments[vlan], Segment: uint32(vlan)})
 	}
 	return &record{said: m}
 }

@@ -40,7 +40,6 @@ func (s slow) Update(ctx context.Context, key string, value []byte, over uint64)
 // content is a keeper whose switches have what they are to have.
 type content struct{}
 
-func (content) Recompute(...flow.DPID)           {}
 func (content) Settle(context.Context) error     { return nil }
 func (content) Status(flow.DPID) (string, error) { return "in_sync", nil }
 
@@ -48,7 +47,8 @@ func (content) Status(flow.DPID) (string, error) { return "in_sync", nil }
 // than they want to.
 func TestSlowStore(t *testing.T) {
 	s := newSlow(t)
-	b := newStore(DefaultConfig(), nil, s, slog.New(slog.DiscardHandler))
+	b := newStore(DefaultConfig(), nil, slog.New(slog.DiscardHandler))
+	b.kept.Open(s)
 	b.keeper = content{}
 	added := make(chan error, 1)
 	go func() {
@@ -82,7 +82,8 @@ func TestSlowStore(t *testing.T) {
 func TestDeleteOfDamaged(t *testing.T) {
 	s := newSlow(t)
 	close(s.hold)
-	b := newStore(DefaultConfig(), nil, s, slog.New(slog.DiscardHandler))
+	b := newStore(DefaultConfig(), nil, slog.New(slog.DiscardHandler))
+	b.kept.Open(s)
 	b.keeper = content{}
 	if _, err := b.addByAPI(t.Context(), &api.AddFirewallRulesRequest{Rules: []*api.FirewallRule{{Id: "one", Action: "deny"}, {Id: "two", Action: "deny"}}}); err != nil {
 		t.Fatal(err)

@@ -3,11 +3,6 @@ package firewall
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"maps"
-	"slices"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/nib"
@@ -18,22 +13,28 @@ import (
 // firewall makes them anew when one comes or goes. It stores which VLAN carries
 // whose network, so that they hold from the start after a restart.
 
-// segmentsChanged records the virtual networks that have come or gone. It does not
-// block.
+// segmentsChanged follows virtual networks that have come or gone.
 func (b *store) segmentsChanged(c nib.Change) {
-	b.newsMu.Lock()
-	defer b.newsMu.Unlock()
+	news := map[uint16]string{}
 	for _, s := range c.Segments() {
 		if vlan := cmp.Or(s.Is, s.Was).Key; vlan == 0 || vlan > 4094 {
 			continue
-		} else if b.segmentNews[vlan] = ""; s.Is != nil {
-			b.segmentNews[vlan] = s.Is.Is.Tenant
+		} else if news[vlan] = ""; s.Is != nil {
+			news[vlan] = s.Is.Is.Tenant
 		}
+	}
+	if len(news) == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.assign(news) {
+		b.publish()
 		object.Notify(b.news)
 	}
 }
 
-// follow makes rules anew as virtual networks come and go, until ctx ends.
+// follow stores which VLAN is whose as that changes, until ctx ends.
 func (b *store) follow(ctx context.Context) {
 	for {
 		select {
@@ -41,58 +42,11 @@ func (b *store) follow(ctx context.Context) {
 			return
 		case <-b.news:
 		}
-		if err := b.renewSegments(ctx); err != nil && ctx.Err() == nil {
+		_, _, err := b.kept.Change(ctx, keySegments, func(*record) (*record, error) { return segmentsRecord(b.segments), nil })
+		if err != nil && ctx.Err() == nil {
 			b.log.Warn("which VLANs are whose is not kept: after a restart, rules of tenants wait for the service tenants", "error", err)
 		}
 	}
-}
-
-// renewSegments makes the rules of tenants anew whose virtual networks have
-// changed. It returns an error if it cannot store this.
-func (b *store) renewSegments(ctx context.Context) error {
-	done, err := b.mu.Turn(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	b.newsMu.Lock()
-	news := b.segmentNews
-	b.segmentNews = map[uint16]string{}
-	b.newsMu.Unlock()
-	changed := map[string]bool{}
-	for vlan, tenant := range news {
-		old := b.segments[vlan]
-		if old == tenant {
-			continue
-		}
-		changed[old], changed[tenant] = true, true
-		if b.segments[vlan] = tenant; tenant == "" {
-			delete(b.segments, vlan)
-		}
-	}
-	if len(changed) == 0 {
-		return nil
-	}
-	err = b.saveSegments(ctx)
-	var list []*rule
-	for _, r := range b.rules {
-		if r.wide && changed[r.msg.Tenant] {
-			list = append(list, r)
-		}
-	}
-	b.mu.Lock()
-	for _, r := range list {
-		next := *r
-		b.leave(r)
-		b.enter(&next)
-	}
-	b.mu.Unlock()
-	if !b.changed.empty() {
-		x := b.publish()
-		done()
-		b.enforce(ctx, x, false)
-	}
-	return err
 }
 
 // conditions returns what a rule asks for; a tenant's rule asks for it in each of
@@ -110,34 +64,4 @@ func (r *rule) conditions() ([]condition, error) {
 		list = append(list, some...)
 	}
 	return list, nil
-}
-
-const keySegments = "segments"
-
-// saveSegments stores which VLAN is whose.
-func (b *store) saveSegments(ctx context.Context) error {
-	m := &api.ListNetworksResponse{}
-	for _, vlan := range slices.Sorted(maps.Keys(b.segments)) {
-		m.Networks = append(m.Networks, &api.TenantNetwork{Tenant: b.segments[vlan], Segment: uint32(vlan)})
-	}
-	value, err := proto.Marshal(m)
-	if err != nil {
-		return err
-	}
-	_, err = b.bucket.Put(ctx, keySegments, value)
-	return err
-}
-
-// loadSegments loads what saveSegments has stored.
-func (b *store) loadSegments(value []byte) error {
-	var m api.ListNetworksResponse
-	if err := proto.Unmarshal(value, &m); err != nil {
-		return fmt.Errorf("firewall's segments of tenants: %w", err)
-	}
-	for _, n := range m.Networks {
-		if n.Segment > 0 && n.Segment < 4095 && n.Tenant != "" {
-			b.segments[uint16(n.Segment)] = n.Tenant
-		}
-	}
-	return nil
 }

@@ -14,46 +14,38 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
+	"github.com/weft-sdn/weft/policy"
 )
 
 // Spec declares the service.
 func Spec() weft.Spec {
-	return weft.Spec{
+	return policy.Declare(weft.Spec{
 		Name: "firewall",
 		Doc:  "lets packets in or not, by ordered rules over all header fields",
 		Serves: weft.Methods(api.AddFirewallRules, api.DeleteFirewallRules, api.ListFirewallRules, api.SetFirewallDefault,
 			api.GetFirewallStatus, api.CheckFirewall),
-		Calls:      weft.Methods(api.SetStanding, api.Apply, api.Send, api.ReadFlows),
-		Reads:      reads,
-		Subscribes: weft.Subjects(api.RolesSettledEvent, api.FlowsObservedEvent, api.FlowRemovedEvent),
+		Calls:      weft.Methods(api.Apply, api.Send, api.ReadFlows),
+		Subscribes: weft.Subjects(api.FlowRemovedEvent),
 		Optional:   []string{"tenants"}, // rules of tenants then wait
-		Buckets:    []string{"rules"},
 		Stage:      true,
-		Class:      weft.Latency,
-		Scale:      weft.PerPartition,
 		Config:     DefaultConfig(),
 		Live:       []string{"rules"},
 		Run:        run,
-	}
+	}, new(store).kind())
 }
 
-// reads is what the service reads of the network.
-const reads = nib.Switches | nib.Roles | nib.Segments
-
 func run(ctx context.Context, env *weft.Env) error {
-	kept, err := weft.State(env, "rules")
-	if err != nil {
-		return err
-	}
-	b := newStore(env.Config.(*Config), southbound{env}, kept, env.Log)
+	b := newStore(env.Config.(*Config), southbound{env}, env.Log)
 	b.damage = func() string { return weft.Damage(env) }
 	b.network = func() nib.Snapshot { return weft.NIB(env) }
-	if err := b.load(ctx); err != nil {
+	if err := policy.Serve(ctx, env, b.kept); err != nil {
 		return err
 	}
-	keep := weft.NewBaselineFlows(env, flow.OwnerFirewall, b.want)
-	b.keeper = keep
-	keep.OnReply(func(sw flow.DPID, _ []string, failed []*api.WantedFlow) { b.answered(sw, failed) })
+	if b.unread != nil {
+		return b.unread
+	}
+	b.keeper = b.kept.Flows()
+	b.kept.Flows().OnReply(func(sw flow.DPID, _ []string, failed []*api.WantedFlow) { b.answered(sw, failed) })
 	gauges(env.Metric, b)
 	if err := b.configure(ctx, env.Config.(*Config)); err != nil {
 		return err
@@ -62,17 +54,6 @@ func run(ctx context.Context, env *weft.Env) error {
 
 	weft.ReportLimits(env, b.reached.List)
 	weft.Stage(env, func(sw flow.DPID) weft.StageFunc { return b.open(sw) })
-	weft.OnChange(env, reads, func(c nib.Change) {
-		b.networkChanged(c)
-		keep.NetworkChanged(c)
-		for _, sw := range c.SwitchesOf(flow.RoleLink) {
-			if b.filters(sw) {
-				keep.Recompute(sw)
-			}
-		}
-	})
-	weft.On(env, api.RolesSettledEvent, func(_ context.Context, ev *api.RolesSettled) { keep.RolesSettled(ev) })
-	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, ev *api.FlowsObserved) { keep.FlowsObserved(ev) })
 	weft.On(env, api.FlowRemovedEvent, func(_ context.Context, ev *api.FlowRemoved) { b.flowRemoved(ev) })
 	weft.Handle(env, api.AddFirewallRules, b.addByAPI)
 	weft.Handle(env, api.DeleteFirewallRules, b.deleteByAPI)
@@ -90,7 +71,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	for range 8 {
 		work.Go(func() { b.serve(ctx) })
 	}
-	keep.Run(ctx)
+	b.kept.Run(ctx)
 	return nil
 }
 
@@ -111,7 +92,6 @@ func (s southbound) ReadFlows(ctx context.Context, sw flow.DPID, owner flow.Owne
 }
 
 func gauges(m weft.Metrics, b *store) {
-	m.Gauge("rules", "Rules in force.", func() float64 { return float64(b.now.Load().rules) })
 	sum := func(read func(*site) uint64) func() float64 {
 		return func() float64 {
 			n := uint64(0)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/wefttest"
 )
 
@@ -27,8 +28,8 @@ func (n *slowNetwork) Apply(context.Context, *flow.Decision) (*api.ApplyResult, 
 // before it connected again says nothing of the new session.
 func TestEventsDoNotWaitForSwitches(t *testing.T) {
 	n := &slowNetwork{asked: make(chan struct{}), let: make(chan struct{})}
-	b := newStore(DefaultConfig(), n, nil, slog.New(slog.DiscardHandler))
-	feed := wefttest.Network(reads, b.networkChanged)
+	b := newStore(DefaultConfig(), n, slog.New(slog.DiscardHandler))
+	feed := wefttest.Network(nib.Switches|nib.Roles, b.networkChanged)
 	connect := func(since string) {
 		feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254, Since: since}})
 	}

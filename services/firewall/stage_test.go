@@ -13,7 +13,7 @@ import (
 // filled returns a book of rules that asks nobody.
 func filled(t testing.TB, rules []*api.FirewallRule) *store {
 	t.Helper()
-	b := newStore(DefaultConfig(), nil, nil, slog.New(slog.DiscardHandler))
+	b := newStore(DefaultConfig(), nil, slog.New(slog.DiscardHandler))
 	for i, m := range rules {
 		r, err := parseRule(m)
 		if err != nil {

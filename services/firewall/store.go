@@ -5,21 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/policy"
 )
 
 // keeper makes sure that switches have their wanted entries.
 type keeper interface {
-	Recompute(switches ...flow.DPID)
 	Settle(ctx context.Context) error
 	Status(sw flow.DPID) (state string, err error)
 }
@@ -29,73 +29,95 @@ type store struct {
 	cfg     *Config
 	net     network
 	network func() nib.Snapshot
-	bucket  object.Bucket
-	changes *object.Log        // of bucket
-	records map[string]*record // in the bucket
+	kept    *policy.Policy[proto.Message, *record]
 	keeper  keeper
 	log     *slog.Logger
 	now     atomic.Pointer[ruleset]
 	reached object.Limits // of the configuration
 	line    chan *site    // those with verdicts to be installed
 	damage  func() string // what is wrong with the store
+	unread  error         // why a record of an earlier run cannot be read
 	sites   sites
+	changes chan struct{} // notified when verdicts may no longer hold
+	news    chan struct{} // notified when virtual networks of tenants have changed
 
-	// Changes of the rules take turns, and lock mu while they write: the holder
-	// of the turn may read what follows without the lock, others lock. Nobody
-	// holds the lock while something is stored or a switch is awaited.
-	mu object.Guard
+	mu object.Guard // guards the following, and kept
 	book
-
-	newsMu      sync.Mutex        // guards segmentNews
-	segmentNews map[uint16]string // changed segments; empty: it has gone
-	news        chan struct{}     // notified then
-
 }
 
-func newStore(cfg *Config, net network, kept object.Bucket, log *slog.Logger) *store {
+func newStore(cfg *Config, net network, log *slog.Logger) *store {
 	b := &store{
-		cfg: cfg, net: net, bucket: kept, changes: object.NewLog(kept), records: map[string]*record{}, log: log, line: make(chan *site, 4096),
-		book: newBook(), sites: sites{m: map[flow.DPID]*site{}}, segmentNews: map[uint16]string{}, news: make(chan struct{}, 1),
+		cfg: cfg, net: net, log: log, line: make(chan *site, 4096), changes: make(chan struct{}, 1), news: make(chan struct{}, 1),
+		book: newBook(), sites: sites{m: map[flow.DPID]*site{}},
 		damage: func() string { return "" }, network: func() nib.Snapshot { return nib.Snapshot{} },
 	}
-	b.now.Store(&ruleset{all: b.all.now, own: map[flow.DPID]*classifier{}, fallback: actionAllow})
+	b.now.Store(&ruleset{version: 1, all: b.all.now, own: map[flow.DPID]*classifier{}, fallback: actionAllow})
+	b.mu.Applied = b.publish
+	b.kept = policy.New(b.kind())
 	return b
 }
 
-// publish puts what has changed into force, and returns it. The caller has the turn.
-func (b *store) publish() *change {
-	set, x := b.book.publish(b.now.Load())
+// kind describes the records. Several may change together, so publish, not On, names the
+// switches to compile.
+func (b *store) kind() policy.Kind[proto.Message, *record] {
+	return policy.Kind[proto.Message, *record]{
+		Owner: flow.OwnerFirewall, What: "firewall", Many: "rules", Bucket: "rules", Guard: &b.mu,
+		Name: keyOf, Said: func(p *record) proto.Message { return p.said },
+		Format: object.Format[*record]{Format: (*record).format, Parse: b.readRecord}, Bad: b.bad, Changed: b.apply,
+		All: b.want, On: func(*record) []flow.DPID { return nil },
+		Reads: nib.Roles | nib.Segments, Network: b.networkChanged,
+		Count: func() int { return b.now.Load().rules },
+	}
+}
+
+// bad follows a record of the store that cannot be read. Those of an earlier run are an
+// error: a firewall does not start with some of its rules.
+func (b *store) bad(key string, err error) {
+	b.log.Warn("rules of the store not read", "key", key, "error", err)
+	if messageOf(key) != nil && b.unread == nil {
+		b.unread = fmt.Errorf("firewall's %s: %w", key, err)
+	}
+}
+
+// publish puts what has changed into force. It is called with mu held.
+func (b *store) publish() {
+	old := b.now.Load()
+	set, x := b.book.publish(old)
+	if x.empty() && old.rules == set.rules {
+		return
+	}
 	b.now.Store(set)
 	for _, s := range b.sites.all() {
 		s.outdate(x)
 	}
-	return x
+	b.kept.Recompute(x.switches()...)
+	object.Notify(b.changes)
 }
 
-// change stores what a plan returns, and returns what has changed; a dry run stores
-// nothing. If it cannot be stored, the error says so in the given words. The plan has
-// the turn.
-func (b *store) change(ctx context.Context, dry bool, words string, plan func() (map[string]*record, error)) (*change, error) {
-	done, err := b.mu.Turn(ctx)
-	if err != nil {
-		return nil, err
+// change makes the edits of a plan, which is called with mu held, and returns what has
+// changed; a dry run makes none. If the edits cannot be stored, the error says so in
+// the given words.
+func (b *store) change(ctx context.Context, dry bool, words string, plan func() ([]object.Edit, error)) (*change, error) {
+	x, damage := &change{}, b.damage()
+	var refused error
+	err := b.mu.Change(ctx, func() (edits []object.Edit, err error) {
+		edits, refused = plan()
+		switch {
+		case refused != nil:
+			return nil, refused
+		case len(edits) == 0:
+			return nil, nil
+		case dry && damage != "":
+			return nil, errors.New("it is read-only: " + damage + "; run weft store repair")
+		case dry:
+			return nil, nil
+		}
+		return append(edits, object.Then(func() { x = b.changed })), nil
+	})
+	if err != nil && refused == nil {
+		err = api.Errorf(codes.Unavailable, words, err)
 	}
-	defer done()
-	next, err := plan()
-	switch damage := b.damage(); {
-	case err != nil:
-		return nil, err
-	case len(next) == 0 || dry && damage == "":
-		return &change{}, nil
-	case dry:
-		err = errors.New("it is read-only: " + damage + "; run weft store repair")
-	default:
-		err = b.save(ctx, next)
-	}
-	if err != nil {
-		return nil, api.Errorf(codes.Unavailable, words, err)
-	}
-	return b.publish(), nil
+	return x, err
 }
 
 // enforce makes the switches do what the rules say after a change; if nothing has

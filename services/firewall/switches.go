@@ -7,14 +7,20 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
+	"github.com/weft-sdn/weft/policy"
 )
 
-// networkChanged follows a change of the network. It does not block.
+// networkChanged follows a change of the network.
 func (b *store) networkChanged(c nib.Change) {
 	b.segmentsChanged(c)
 	for _, f := range c.Switches() {
 		if f.Is != nil {
 			b.sites.of(f.Is.Key).switchChanged(f.Is.Is.Switch)
+		}
+	}
+	for _, sw := range c.SwitchesOf(flow.RoleLink) {
+		if b.sites.of(sw).filters() {
+			b.kept.Recompute(sw)
 		}
 	}
 }
@@ -36,19 +42,18 @@ func (s *site) switchChanged(info *api.Switch) {
 	}
 }
 
-// filters reports whether a switch has been declared entries.
-func (b *store) filters(sw flow.DPID) bool {
-	s := b.sites.of(sw)
+// filters reports whether the switch has been declared entries.
+func (s *site) filters() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.program != nil && s.program.mode != modeOff
 }
 
 // want returns the entries that a switch should have now.
-func (b *store) want(info *api.Switch) *api.SetStandingRequest {
+func (b *store) want(info *api.Switch) policy.Rules {
 	sw, err := flow.ParseDPID(info.GetDpid())
 	if err != nil {
-		return nil
+		return policy.Rules{}
 	}
 	s := b.sites.of(sw)
 	s.mu.Lock()
@@ -63,11 +68,7 @@ func (b *store) want(info *api.Switch) *api.SetStandingRequest {
 	if p.mode != modeReactive && len(s.verdicts) > 0 {
 		s.unknown = true // review removes them when the entries are there
 	}
-	req := &api.SetStandingRequest{}
-	for i := range p.entries {
-		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &p.entries[i]))
-	}
-	return req
+	return policy.Rules{Flows: p.entries}
 }
 
 // review records which switches have confirmed their entries. If a switch refuses
@@ -94,7 +95,7 @@ func (b *store) review() (again bool) {
 			s.target.forced = err.Error()
 			s.mu.Unlock()
 			b.log.Warn("a switch refuses the entries of rules: its packets are judged by the controller", "dpid", s.dpid, "error", err)
-			b.keeper.Recompute(s.dpid)
+			b.kept.Recompute(s.dpid)
 			again = true
 		}
 	}
@@ -114,12 +115,13 @@ func (b *store) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-b.changes:
 		}
 		b.review()
 		var due []*site
 		for _, s := range b.sites.all() {
 			s.mu.Lock()
-			if s.info.GetConnected() && (s.unknown || len(s.stale) > 0) && s.program != nil && s.version > 0 {
+			if s.info.GetConnected() && (s.unknown || len(s.stale) > 0) && s.program != nil {
 				due = append(due, s)
 			}
 			s.mu.Unlock()

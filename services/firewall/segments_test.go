@@ -60,3 +60,20 @@ func TestTenantRules(t *testing.T) {
 		}
 	})
 }
+
+// TestRuleOfNobody: the rule of a tenant without virtual networks is there, and in force.
+func TestRuleOfNobody(t *testing.T) {
+	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
+		newPeers(h)
+		connect(h, 1, true)
+		add(t, h, deny("other", 1, "tcp_dst=80"))
+		add(t, h, &api.FirewallRule{Id: "nobody", Priority: 7, Action: "deny", Tenant: "nobody"})
+		testwait.Until(t, "the rule in force", func() bool {
+			list, err := wefttest.Call(h, api.ListFirewallRules, &api.ListFirewallRulesRequest{Ids: []string{"nobody"}})
+			return err == nil && len(list.Rules) == 1 && list.Rules[0].State == inForce
+		})
+		if status, err := wefttest.Call(h, api.GetFirewallStatus, &api.GetFirewallStatusRequest{}); err != nil || status.Rules != 2 {
+			t.Errorf("status: %v, %v", status, err)
+		}
+	})
+}

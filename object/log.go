@@ -26,11 +26,6 @@ type Log struct {
 	failed  map[string]bool   // records of this process whose writes are to be taken back
 }
 
-// NewLog returns a log whose records are in a bucket, of values in it.
-func NewLog(bucket Bucket) *Log {
-	return &Log{journal: bucket, buckets: map[string]Bucket{"": bucket}, pending: true}
-}
-
 // changePrefix is that of the keys of the journal. No object has such a name.
 const changePrefix = "=change/"
 
@@ -103,21 +98,6 @@ func (l *Log) Write(ctx context.Context, list []Write) error {
 		l.pending = true // all is written; the record is removed later
 	}
 	return nil
-}
-
-// Set is Write of values of the log's own bucket, over whatever is there.
-func (l *Log) Set(ctx context.Context, list []Write) error {
-	if err := l.Settle(ctx, nil); err != nil {
-		return err
-	}
-	for i := range list {
-		value, revision, err := l.journal.Get(ctx, list[i].Key)
-		if err != nil {
-			return err
-		}
-		list[i].Before, list[i].Over = value, revision
-	}
-	return l.Write(ctx, list)
 }
 
 // begin writes the record. Without an error it is certain that all is written.

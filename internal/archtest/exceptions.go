@@ -14,7 +14,6 @@ var crowded = map[string]int{
 	"plan.Plan":                      62,
 	"plan/place.problem":             50,
 	"services/discovery.topology":    99,
-	"services/firewall.store":        49,
 	"services/forwarding.engine":     94,
 	"services/scp.proxy":             73,
 	"services/southbound.hub":        46,

@@ -461,7 +461,9 @@ type PoolMember struct {
 	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
 	// 1 to 65535; 0 is 1.
 	Weight uint32 `protobuf:"varint,3,opt,name=weight,proto3" json:"weight,omitempty"`
-	// up, draining or down; empty is up.
+	// up, draining, down or retiring; empty is up. A member that retires gets no new connections
+	// and, while another one serves, clients that speak HTTP/2 without TLS are asked by GOAWAY
+	// to open others, so that it gets no new requests either; those under way go on.
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
 	// 0 to 65535: of the members that serve, those with the lowest get new connections.
 	Priority uint32 `protobuf:"varint,5,opt,name=priority,proto3" json:"priority,omitempty"`
@@ -1695,14 +1697,14 @@ const file_balancer_proto_rawDesc = "" +
 	"6the port of checks by tcp and http2; 0 is the member's\x12\n" +
 	"check-port*\x06uint16R\x04port\x12\xad\x01\n" +
 	"\x10idle_interval_ms\x18\a \x01(\rB\x82\x01\x92\xe1\x18~\n" +
-	"gmilliseconds between tcp checks of a member that is up, unused or seen to answer; 0 is --check-interval\x12\x13check-idle-intervalR\x0eidleIntervalMs\"\x86\x04\n" +
+	"gmilliseconds between tcp checks of a member that is up, unused or seen to answer; 0 is --check-interval\x12\x13check-idle-intervalR\x0eidleIntervalMs\"\xad\x04\n" +
 	"\n" +
 	"PoolMember\x12&\n" +
 	"\aaddress\x18\x01 \x01(\tB\f\x92\xe1\x18\b*\x06memberR\aaddress\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12\x16\n" +
-	"\x06weight\x18\x03 \x01(\rR\x06weight\x12Z\n" +
-	"\x05state\x18\x04 \x01(\tBD\x92\xe1\x18@\n" +
-	":up, draining (no new connections) or down (no connections)\x1a\x02upR\x05state\x12\x1a\n" +
+	"\x06weight\x18\x03 \x01(\rR\x06weight\x12\x80\x01\n" +
+	"\x05state\x18\x04 \x01(\tBj\x92\xe1\x18f\n" +
+	"`up, draining (no new connections), retiring (HTTP/2 clients leave, too) or down (no connections)\x1a\x02upR\x05state\x12\x1a\n" +
 	"\bpriority\x18\x05 \x01(\rR\bpriority\x12\x1e\n" +
 	"\x06health\x18\n" +
 	" \x01(\tB\x06\x92\xe1\x18\x020\x01R\x06health\x12(\n" +

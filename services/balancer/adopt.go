@@ -169,6 +169,8 @@ func (r *report) adopt(o *seenEntry) *conn {
 	switch {
 	case o.part == guard:
 		return r.guarded(r.sw, o)
+	case o.bye:
+		return r.farewell(r.sw, o)
 	case o.kind == direct && c == nil:
 		if x := r.backs[backKey{o.key.client, o.key.to, o.key.proto, o.key.vlan}]; x != nil && x.kind == direct && x.id == o.id {
 			c, o.part, o.to = x, back, x.to
@@ -233,7 +235,7 @@ func (r *report) adoptNew(o *seenEntry) *conn {
 	}
 	r.stick(v, o.key.client.Addr(), m, r.now)
 	c := r.resume(o, m)
-	c.split = o.kind == paired && m.wish == drain
+	c.split = o.kind == paired && m.wish.drains()
 	return c
 }
 

@@ -20,10 +20,15 @@ func opens(in *flow.PacketIn) bool {
 // assign returns what a packet for a VIP belongs to: its connection or pair, or
 // one that begins with it; nil if the packet is refused.
 func (t *tracker) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
-	if c := t.by[key]; c != nil {
-		return c
-	}
 	opening := opens(in)
+	if c := t.by[key]; c != nil {
+		if c.bye == nil || !opening {
+			return c
+		}
+		d := &flow.Decision{} // the client has ended it, and uses its port again
+		t.cut(d, c)
+		t.out.post(d)
+	}
 	if !v.allow.has(key.client.Addr()) {
 		t.count.notAllowed.Add(1)
 		return t.respond(v, key, opening, in.Time)

@@ -27,7 +27,7 @@ func (b bindings) of(k connKey, now int64) (to netip.AddrPort, known bool) {
 // remember keeps the member of a connection that has ended for lack of packets; as
 // many are kept as most.
 func (b bindings) remember(c *conn, most int, now int64) {
-	if c.key.proto != flow.IPProtoTCP && c.kind != paired || c.kind == direct || c.kind == through || !c.m.pooled() {
+	if c.key.proto != flow.IPProtoTCP && c.kind != paired || c.kind == direct || c.kind == through || !c.m.pooled() || c.bye != nil && c.bye.told {
 		return
 	}
 	if _, known := b[c.key]; !known && len(b) >= most {

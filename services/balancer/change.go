@@ -117,6 +117,11 @@ func (b *balancer) changed(old, now *vip) {
 			}
 		}
 		m.resplit(d)
+		if m.wish == retire {
+			if m.retired = t; was.wish == retire {
+				m.retired = was.retired
+			}
+		}
 		if was.vip.check == now.check {
 			m.health = was.health
 			m.health.ends = 0
@@ -129,6 +134,9 @@ func (b *balancer) changed(old, now *vip) {
 	}
 	if now != nil {
 		hasten(now)
+		for _, m := range now.pool {
+			m.retire(b.tracker, d, t)
+		}
 		now.hold(b.net, b.tracker, t, d)
 	}
 	b.out.postConfirmed(d)

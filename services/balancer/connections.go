@@ -58,9 +58,10 @@ type conn struct {
 	there   bool          // the switches have the entry there,
 	back    bool          // and that back
 	since   int64
-	sent    int64    // when entries were last sent
-	until   int64    // when it is over, once it has no entries; if it is split, in any case
-	counted [2]tally // of the entries there and back, when they were last read
+	sent    int64     // when entries were last sent
+	until   int64     // when it is over, once it has no entries; if it is split, in any case
+	counted [2]tally  // of the entries there and back, when they were last read
+	bye     *farewell // its packets come to the controller, for its member retires; nil: they do not
 }
 
 // pair returns the key of the pair that a connection belongs to.

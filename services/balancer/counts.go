@@ -9,6 +9,7 @@ type counts struct {
 	recalled, direct, revoked, notAllowed, stray      Counter
 	refused, full, closed, unreachable, lapsed        Counter
 	spoofed, strange, answered, carried, sendingFails Counter
+	retired                                           Counter
 	checks                                            map[string]Counter
 }
 
@@ -21,6 +22,7 @@ func newCounts(counter func(name, help string, labels ...string) Counter) *count
 		cut:          counter("connections_ended_total", ended, "reason", "member_gone"),
 		dropped:      counter("connections_ended_total", ended, "reason", "not_adopted"),
 		lapsed:       counter("connections_ended_total", ended, "reason", "lapsed"),
+		retired:      counter("goaways_total", "Connections whose clients were asked by GOAWAY to open others, for their member retires."),
 		revoked:      counter("connections_ended_total", ended, "reason", "not_allowed"),
 		recalled:     counter("connections_recalled_total", "Connections and pairs that went on after their entries had ended."),
 		direct:       counter("direct_connections_total", "Connections of clients to the own address of a member that they have a pair with."),

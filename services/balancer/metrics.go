@@ -12,7 +12,7 @@ func (b *balancer) totals() (f totals) {
 		for _, m := range v.pool {
 			_, reached := b.net.reach(m)
 			switch {
-			case m.wish == drain:
+			case m.wish.drains():
 				f.draining++
 			case m.wish == rest || m.grade() == bad:
 				f.down++

@@ -20,7 +20,7 @@ import (
 // called with the balancer's mu held.
 func (m *member) resplit(d *flow.Decision) {
 	for c := range m.conns {
-		if split := m.wish == drain || !m.vip.paired; c.kind == paired && split != c.split {
+		if split := m.wish.drains() || !m.vip.paired; c.kind == paired && split != c.split {
 			if c.split, c.until = split, 0; c.there {
 				c.addThere(d)
 			}

@@ -97,9 +97,13 @@ func fromVip(list []flow.Action, vip netip.AddrPort, from uint16, proto uint8) [
 const (
 	genGuard = 0x10 // leads to the controller what may not be of the conn
 	genSeal  = 0x20 // takes the place of an entry back of a client that lost its leave
+	genBye   = 0x40 // leads to the controller, for the member retires
 )
 
 func (c *conn) cookie(gen uint8) flow.Cookie {
+	if c.attended() {
+		gen |= genBye
+	}
 	return flow.NewCookie(flow.OwnerBalancer, uint8(c.kind)|gen, c.id)
 }
 
@@ -110,7 +114,7 @@ func (c *conn) addThere(d *flow.Decision) {
 	c.fill(e, c.thereMatch(), c.idle)
 	e.Table = c.table(there)
 	switch {
-	case c.split:
+	case c.split || c.attended():
 		e.Goto, e.Apply = 0, d.Output(flow.PortController)
 	case c.kind == tracked || c.kind == paired:
 		e.Apply = d.Actions(toMember(room[:0], c.mac, c.to, c.key.to.Port(), c.key.proto)...)
@@ -126,10 +130,12 @@ func (c *conn) addBack(d *flow.Decision) {
 	var room [2]flow.Action
 	e := &d.AddFlow(c.egress).Entry
 	c.fill(e, c.backMatch(), 2*c.idle)
-	switch c.kind {
-	case aliased:
+	switch {
+	case c.attended():
+		e.Goto, e.Apply = 0, d.Output(flow.PortController)
+	case c.kind == aliased:
 		e.Apply = d.Actions(setPort(flow.FieldTCPDst, flow.FieldUDPDst, c.key.proto, c.key.client.Port()))
-	case tracked, paired:
+	case c.kind == tracked || c.kind == paired:
 		e.Apply = d.Actions(fromVip(room[:0], c.key.to, c.to.Port(), c.key.proto)...)
 	}
 }

@@ -16,6 +16,7 @@ type seenEntry struct {
 	to    netip.AddrPort // the member's; not known of what leads to the controller
 	mac   flow.MAC
 	id    uint32
+	bye   bool // it leads to the controller, for the member retires; the part is not known
 	later bool // it stays where it is though its conn is not known: that may yet be read, or the entry ends by itself
 }
 
@@ -25,13 +26,16 @@ type seenEntry struct {
 func readEntry(e *flow.Entry) (o seenEntry, ok bool) {
 	src, dst, proto, vlan, ok := ends(&e.Match)
 	gen := e.Cookie.Generation()
-	if o.kind = kind(gen &^ (genGuard | genSeal)); !ok || gen&genSeal != 0 || o.kind >= kinds || (o.kind == paired) != (src.Port() == 0 || dst.Port() == 0) {
+	if o.kind = kind(gen &^ (genGuard | genSeal | genBye)); !ok || gen&genSeal != 0 || o.kind >= kinds || (o.kind == paired) != (src.Port() == 0 || dst.Port() == 0) {
 		return o, false
 	}
 	o.id, o.key = e.Cookie.ID(), connKey{client: src, to: dst, proto: proto, vlan: vlan}
 	if gen&genGuard != 0 {
 		o.part = guard
 		return o, o.kind == paired || o.kind == direct
+	}
+	if o.bye = gen&genBye != 0; o.bye {
+		return o, o.kind == tracked
 	}
 	addr, port := netip.Addr{}, uint16(0)
 	for i := range e.Apply {

@@ -101,6 +101,8 @@ func (b *balancer) guarded(x *index, in *flow.PacketIn, d *flow.Decision, src, d
 		return b.tracker.sealed(in, d, backKey{from, to, k.IPProto, k.VLAN})
 	case gen&genGuard != 0:
 		return b.tracker.bypass(in, d, connKey{from, to, k.IPProto, k.VLAN})
+	case gen&genBye != 0:
+		return b.tracker.backs[backKey{from, to, k.IPProto, k.VLAN}].fromMember(b.tracker, in, d)
 	}
 	return b.strange(x, k)
 }

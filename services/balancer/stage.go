@@ -104,6 +104,9 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 		b.count.unreachable.Add(1)
 		return flow.Drop
 	}
+	if !opens(in) {
+		c.retiring(b.tracker, in, d)
+	}
 	b.tracker.install(c, at, in, d)
 	actions := toMember(nil, at.MAC, c.to, key.to.Port(), key.proto)
 	for _, a := range actions {
@@ -118,5 +121,8 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 		in.Key.IPv6Dst = c.to.Addr().As16()
 	}
 	in.Dst, in.DstMAC = at.At, at.MAC
+	if c.attended() {
+		return c.fromClient(b.tracker, in, d)
+	}
 	return flow.Next
 }

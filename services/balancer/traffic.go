@@ -89,7 +89,7 @@ func (t *tracker) tally(seen map[flow.DPID][]*api.FlowEntry, now int64) {
 			}
 			o, ok := readEntry(&entry)
 			c := t.by[o.key]
-			if !ok || o.part == guard || c == nil || c.id != o.id || c.at(o.part) != sw {
+			if !ok || o.part == guard || o.bye || c == nil || c.id != o.id || c.at(o.part) != sw {
 				continue
 			}
 			is := tally{f.Packets, f.Bytes}

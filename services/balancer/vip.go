@@ -92,9 +92,13 @@ const (
 	serve wish = iota
 	drain
 	rest
+	retire
 )
 
-var wishes = [...]string{"up", "draining", "down"}
+var wishes = [...]string{"up", "draining", "down", "retiring"}
+
+// drains reports whether a member gets no new connections and keeps those that it has.
+func (w wish) drains() bool { return w == drain || w == retire }
 
 // member is one member of a pool.
 type member struct {
@@ -105,6 +109,8 @@ type member struct {
 	wish   wish
 	tier   int // its priority; the lowest that serves is used
 	health health
+
+	retired int64 // when it began to retire; 0: long ago
 
 	conns   map[*conn]struct{}
 	live    int // those with an entry

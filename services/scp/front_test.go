@@ -298,7 +298,7 @@ func TestOverload(t *testing.T) {
 	if _, err := g.proxy.drain(&api.DrainProducerRequest{Instance: id(5)}); err != nil {
 		t.Fatal(err)
 	}
-	g.vip("scp-udm.7777", func(v *api.Vip) bool { return v.Pool[0].State == "draining" })
+	g.vip("scp-udm.7777", func(v *api.Vip) bool { return v.Pool[0].State == "retiring" })
 	if _, err := g.proxy.drain(&api.DrainProducerRequest{Instance: "x"}); err == nil {
 		t.Error("drained nobody")
 	}

@@ -215,12 +215,15 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 			if state != "" || e.overloaded {
 				pm.State = "draining"
 			}
+			if m.drained && d.Scheme == "http" {
+				pm.State = "retiring" // nor new requests on connections that it has
+			}
 			is := p.strain.of(m.id(), "", x.Addr, now)
 			load := x.Load
 			if is.load >= 0 {
 				load = is.load
 			}
-			if is.reduction == 100 {
+			if is.reduction == 100 && pm.State == "" {
 				pm.State = "draining"
 			}
 			share := poolMember{pm, float64(weight(x.Capacity, load)) / float64(sharing(points, x))}

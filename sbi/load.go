@@ -2,6 +2,8 @@ package sbi
 
 import (
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,9 +24,46 @@ type LoadReport struct {
 	Validity time.Duration // of an overload
 	Instance string        // whom it is of: an instance,
 	Service  string        // or a service instance of it
-	Part     bool          // it is of some slices or networks only
 	Set      string        // or a set of instances or of services
+	Part     LoadPart      // of some slices and data networks only; the zero LoadPart is of all
+	Relative int           // percent of the capacity that there is for the part; 0: not said
 	Other    bool          // it is of a callback, an SCP, a SEPP, or all services of a name
+}
+
+// A LoadPart is some slices and data networks: texts with "&" between them, in order. An
+// empty text stands for all.
+type LoadPart struct{ Slices, DNNs string }
+
+// Has reports whether the part has all of some slices, and a data network. Of what is not
+// known, none or "", it has only all.
+func (p LoadPart) Has(list []Snssai, dnn string) bool {
+	has := func(all, one string) bool { return slices.Contains(strings.Split(all, "&"), one) }
+	if p.Slices != "" && (len(list) == 0 || slices.ContainsFunc(list, func(s Snssai) bool { return !has(p.Slices, s.token()) })) {
+		return false
+	}
+	return p.DNNs == "" || dnn != "" && has(p.DNNs, strings.ToLower(dnn))
+}
+
+// token returns a slice as headers have it (TS 29.571, 5.4.4.2): 1-00abcd.
+func (s Snssai) token() string {
+	text := strconv.Itoa(int(s.SST))
+	if s.SD != "" {
+		text += "-" + strings.Repeat("0", max(0, 6-len(s.SD))) + strings.ToLower(s.SD)
+	}
+	return text
+}
+
+var sliceToken = regexp.MustCompile(`^[0-9]{1,3}(-[0-9a-f]{6})?$`)
+
+// anded reads values with "&" between them.
+func anded(text string) (list []string) {
+	for one := range strings.SplitSeq(strings.ToLower(text), "&") {
+		if one = strings.TrimSpace(one); one != "" && !slices.Contains(list, one) {
+			list = append(list, one)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // mostReports is how many reports of a header are read.
@@ -84,8 +123,20 @@ func parseReport(text string, overload bool) (r LoadReport, ok bool) {
 			}
 		case "nf-service-instance":
 			r.Service = value
-		case "s-nssai", "dnn":
-			r.Part = true
+		case "s-nssai":
+			list := anded(value)
+			if len(list) == 0 || slices.ContainsFunc(list, func(s string) bool { return !sliceToken.MatchString(s) }) {
+				return r, false
+			}
+			r.Part.Slices = strings.Join(list, "&")
+		case "dnn":
+			if r.Part.DNNs = strings.Join(anded(value), "&"); r.Part.DNNs == "" {
+				return r, false
+			}
+		case "relative-capacity":
+			if r.Relative, err = strconv.Atoi(strings.TrimSuffix(value, "%")); r.Relative < 0 || r.Relative > 100 || overload {
+				return r, false
+			}
 		case "nf-set", "nf-service-set":
 			r.Set = value
 		case "callback-uri", "scp-fqdn", "sepp-fqdn", "service-name":

@@ -24,17 +24,23 @@ func TestParseLoad(t *testing.T) {
 		"several, and both": {lci: stamp + "Load-Metric: 25%; NF-Instance: " + someID + ", " + stamp + "Load-Metric: 5%; NF-Set: set1.udmset.5gc",
 			oci:  stamp + "Period-of-Validity: 1s; Overload-Reduction-Metric: 0%; NF-Instance: " + someID,
 			want: []LoadReport{{Percent: 25, At: at, Instance: someID}, {Percent: 5, At: at, Set: "set1.udmset.5gc"}, {Overload: true, At: at, Validity: time.Second, Instance: someID}}},
-		"of a slice": {lci: stamp + `Load-Metric: 25%; NF-Instance: ` + someID + `; S-NSSAI: {"sst": 1}; DNN: internet; New-Thing: x`, want: []LoadReport{{Percent: 25, At: at, Instance: someID, Part: true}}},
-		"nothing":    {},
-		"no scope":   {lci: stamp + "Load-Metric: 25%", malformed: 1},
-		"no time":    {lci: "Load-Metric: 25%; NF-Instance: " + someID, malformed: 1},
-		"no period":  {oci: stamp + "Overload-Reduction-Metric: 50%; NF-Instance: " + someID, malformed: 1},
-		"too much":   {lci: stamp + "Load-Metric: 101%; NF-Instance: " + someID, malformed: 1},
-		"negative":   {lci: stamp + "Load-Metric: -1%; NF-Instance: " + someID, malformed: 1},
-		"the other":  {oci: stamp + "Period-of-Validity: 75s; Load-Metric: 50%; NF-Instance: " + someID, malformed: 1},
-		"no id":      {lci: stamp + "Load-Metric: 1%; NF-Instance: ../x", malformed: 1},
-		"twice":      {lci: stamp + "Load-Metric: 1%; Load-Metric: 2%; NF-Instance: " + someID, malformed: 1},
-		"no header":  {lci: `"`, malformed: 1},
+		"of slices and networks": {lci: stamp + `Load-Metric: 25%; NF-Instance: ` + someID + `; S-NSSAI: 2 & 1-A08923; DNN: ims & Internet; Relative-Capacity: 20%; New-Thing: x`,
+			want: []LoadReport{{Percent: 25, At: at, Instance: someID, Part: LoadPart{"1-a08923&2", "ims&internet"}, Relative: 20}}},
+		"overload of a slice": {oci: stamp + "Period-of-Validity: 75s; Overload-Reduction-Metric: 50%; NF-Set: set1.udmset.5gc; S-NSSAI: 1-A08923; DNN: internet",
+			want: []LoadReport{{Overload: true, Percent: 50, At: at, Validity: 75 * time.Second, Set: "set1.udmset.5gc", Part: LoadPart{"1-a08923", "internet"}}}},
+		"of a slice in JSON":  {lci: stamp + `Load-Metric: 25%; NF-Instance: ` + someID + `; S-NSSAI: {"sst": 1}; DNN: internet`, malformed: 1},
+		"of no network":       {lci: stamp + `Load-Metric: 25%; NF-Instance: ` + someID + `; S-NSSAI: 1; DNN: &`, malformed: 1},
+		"of a capacity above": {lci: stamp + `Load-Metric: 25%; NF-Instance: ` + someID + `; S-NSSAI: 1; DNN: a; Relative-Capacity: 120%`, malformed: 1},
+		"nothing":             {},
+		"no scope":            {lci: stamp + "Load-Metric: 25%", malformed: 1},
+		"no time":             {lci: "Load-Metric: 25%; NF-Instance: " + someID, malformed: 1},
+		"no period":           {oci: stamp + "Overload-Reduction-Metric: 50%; NF-Instance: " + someID, malformed: 1},
+		"too much":            {lci: stamp + "Load-Metric: 101%; NF-Instance: " + someID, malformed: 1},
+		"negative":            {lci: stamp + "Load-Metric: -1%; NF-Instance: " + someID, malformed: 1},
+		"the other":           {oci: stamp + "Period-of-Validity: 75s; Load-Metric: 50%; NF-Instance: " + someID, malformed: 1},
+		"no id":               {lci: stamp + "Load-Metric: 1%; NF-Instance: ../x", malformed: 1},
+		"twice":               {lci: stamp + "Load-Metric: 1%; Load-Metric: 2%; NF-Instance: " + someID, malformed: 1},
+		"no header":           {lci: `"`, malformed: 1},
 	} {
 		h := http.Header{}
 		if c.lci != "" {
@@ -73,4 +79,31 @@ func FuzzParseLoad(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLoadPart: a part has what it names, and nothing that is not known.
+func TestLoadPart(t *testing.T) {
+	one, two := Snssai{SST: 1, SD: "A08923"}, Snssai{SST: 2}
+	part := LoadPart{"1-a08923&2", "ims&internet"}
+	for name, c := range map[string]struct {
+		part   LoadPart
+		slices []Snssai
+		dnn    string
+		want   bool
+	}{
+		"all, of nothing known": {LoadPart{}, nil, "", true},
+		"all, of a slice":       {LoadPart{}, []Snssai{one}, "ims", true},
+		"one of each":           {part, []Snssai{one}, "ims", true},
+		"both slices":           {part, []Snssai{two, one}, "Internet", true},
+		"another slice, too":    {part, []Snssai{one, {SST: 3}}, "ims", false},
+		"the type without SD":   {part, []Snssai{{SST: 1}}, "ims", false},
+		"another network":       {part, []Snssai{one}, "mms", false},
+		"no network known":      {part, []Snssai{one}, "", false},
+		"no slice known":        {part, nil, "ims", false},
+		"slices alone":          {LoadPart{Slices: "1-000012"}, []Snssai{{SST: 1, SD: "12"}}, "", true},
+	} {
+		if got := c.part.Has(c.slices, c.dnn); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
 }

@@ -29,6 +29,12 @@ type candidate struct {
 	shed     bool // it is spared because it asks for that
 }
 
+// wanted is what a request is about, as far as reports may be of it.
+type wanted struct {
+	slices []sbi.Snssai
+	dnn    string
+}
+
 // consumer is the sender of requests, as far as choosing depends on it.
 type consumer struct {
 	name string // its instance, or its address

@@ -40,6 +40,14 @@ func (g group) plain() group {
 	return g
 }
 
+// wanted returns what all requests to the group are about.
+func (g group) wanted() (w wanted) {
+	if g.Slice != "" {
+		_ = json.Unmarshal([]byte(g.Slice), &w.slices) // written by sliceOf
+	}
+	return w
+}
+
 // endpoint is what consumers reach a group by. It is stored, for consumers that
 // never ask again. The proxy's mu guards it.
 type endpoint struct {
@@ -125,10 +133,7 @@ func (p *proxy) members(g group) []member {
 }
 
 func (p *proxy) membersOf(g group) []member {
-	q := &sbi.Query{TargetNFType: g.Type}
-	if g.Slice != "" {
-		_ = json.Unmarshal([]byte(g.Slice), &q.SNSSAIs) // written by sliceOf
-	}
+	q := &sbi.Query{TargetNFType: g.Type, SNSSAIs: g.wanted().slices}
 	var all []member
 	reserved := p.cfg.Load().reserved()
 	for _, x := range p.byType[g.Type] {

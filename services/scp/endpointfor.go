@@ -68,10 +68,7 @@ func groupOf(x *producer) group {
 // VIPs that it names; none if the requester may not use it, or if no member can be
 // reached by it. It is called with the proxy's mu held.
 func profileFor(p *proxy, e *endpoint, g group, who requester, now int64) (one *sbi.NFProfile, vips []string) {
-	q := &sbi.Query{TargetNFType: g.Type, Requester: who.Requester, PreferredLocality: g.Locality}
-	if g.Slice != "" {
-		_ = json.Unmarshal([]byte(g.Slice), &q.SNSSAIs) // written by sliceOf
-	}
+	q := &sbi.Query{TargetNFType: g.Type, Requester: who.Requester, PreferredLocality: g.Locality, SNSSAIs: g.wanted().slices}
 	f := &finding{proxy: p, query: q, now: now, any: who.any}
 	if f.fit() != nil {
 		return nil, nil

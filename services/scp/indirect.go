@@ -113,7 +113,7 @@ func (r *relay) route(ctx context.Context, req *http.Request, who consumer, clie
 	if err != nil && len(e.tries) == 0 {
 		return nil, err
 	}
-	policy, list := r.policy(q.TargetNFType), r.front.proxy.strain.relieve(list, now)
+	policy, list := r.policy(q.TargetNFType), r.front.proxy.strain.relieve(list, now, wanted{q.SNSSAIs, values.Get("dnn")})
 	if err := r.overloaded(list, policy); err != nil && len(e.tries) == 0 {
 		return nil, err
 	}

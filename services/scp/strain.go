@@ -25,15 +25,30 @@ type strain struct {
 	seen *table[netip.AddrPort, seen]
 }
 
-// saidKey is an instance, or a service instance of it.
-type saidKey struct{ instance, service string }
+// saidKey is an instance, a service instance of it, or its sets.
+type saidKey struct {
+	instance, service string
+	sets              bool
+}
 
-// said is the last reports of an instance.
+// said is the last reports of an instance: of all that it does, and of parts.
 type said struct {
+	notice
+	parts []partNotice
+}
+
+// notice is the last reports of load and of overload.
+type notice struct {
 	load, reduction     int // percent
+	relative            int // percent of the capacity that there is; 0: all
 	loadAt, reductionAt time.Time
 	loadEnd             int64
 	reductionEnd        int64
+}
+
+type partNotice struct {
+	notice
+	part sbi.LoadPart
 }
 
 // seen is what was seen of an end point since it was last judged, and how it was.
@@ -50,6 +65,7 @@ type seen struct {
 // Bounds of what is known, which the ports of the network share, and for how long it counts.
 const (
 	mostStrain  = 20_000
+	mostParts   = 16                     // of one instance
 	loadLife    = int64(2 * time.Minute) // of a load that is not renewed
 	longestLess = time.Hour              // for which a producer may ask for less at once
 	clockOff    = time.Minute            // how far ahead a producer's clock counts
@@ -69,28 +85,43 @@ func newStrain(locate func(netip.Addr) flow.Location) *strain {
 // relief is what follows from the strain of an end point.
 type relief struct {
 	load      int // percent; -1: what is registered counts
+	relative  int // percent of the capacity; 0: all
 	reduction int // percent of what is new that goes elsewhere
 	asked     bool
 	why       string
 }
 
-// of returns the relief of an end point of a service of an instance. Of reductions the
-// larger counts.
-func (s *strain) of(instance, service string, at netip.AddrPort, now int64) (r relief) {
+// of returns the relief of an end point of a service of an instance, whatever is asked of
+// it.
+func (s *strain) of(instance, service string, at netip.AddrPort, now int64) relief {
+	return s.ofPart(instance, service, at, now, wanted{})
+}
+
+// ofPart is of for what a request is about. Of reductions the larger counts; of loads that of
+// the service, then the instance, then its set, each of the part before that of all.
+func (s *strain) ofPart(instance, service string, at netip.AddrPort, now int64, w wanted) (r relief) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.load = -1
-	for _, k := range []saidKey{{instance, ""}, {instance, service}} {
+	add := func(n *notice) {
+		if now < n.loadEnd {
+			r.load, r.relative = n.load, n.relative
+		}
+		if now < n.reductionEnd && n.reduction > r.reduction {
+			r.reduction, r.asked = n.reduction, true
+			r.why = fmt.Sprintf("it asks for that, for %v more", time.Duration(n.reductionEnd-now).Round(time.Second))
+		}
+	}
+	for _, k := range []saidKey{{instance, "", true}, {instance, "", false}, {instance, service, false}} {
 		x := s.said.get(k)
 		if x == nil {
 			continue
 		}
-		if now < x.loadEnd {
-			r.load = x.load
-		}
-		if now < x.reductionEnd && x.reduction > r.reduction {
-			r.reduction, r.asked = x.reduction, true
-			r.why = fmt.Sprintf("it asks for that, for %v more", time.Duration(x.reductionEnd-now).Round(time.Second))
+		add(&x.notice)
+		for i := range x.parts {
+			if x.parts[i].part.Has(w.slices, w.dnn) {
+				add(&x.parts[i].notice)
+			}
 		}
 	}
 	if x := s.seen.get(at); x != nil && x.reduction > r.reduction {
@@ -99,17 +130,25 @@ func (s *strain) of(instance, service string, at netip.AddrPort, now int64) (r r
 	return r
 }
 
+// capacity returns what there is of a capacity.
+func (r relief) capacity(all int) int {
+	if r.relative == 0 {
+		return all
+	}
+	return all * r.relative / 100
+}
+
 // relieve returns candidates with the loads that they have said, and draws which of them
 // this request spares. It draws once for all: where all ask for a tenth less, a tenth of
 // the requests is refused.
-func (s *strain) relieve(list []candidate, now int64) []candidate {
+func (s *strain) relieve(list []candidate, now int64, w wanted) []candidate {
 	list = slices.Clone(list)
 	drawn := rand.IntN(100)
 	for i := range list {
 		x := &list[i]
-		r := s.of(x.id, x.service, x.at.Addr, now)
+		r := s.ofPart(x.id, x.service, x.at.Addr, now, w)
 		if r.load >= 0 {
-			x.load, x.weight = r.load, int(weight(x.capacity, r.load))
+			x.load, x.weight = r.load, int(weight(r.capacity(x.capacity), r.load))
 		}
 		x.spared = drawn < r.reduction
 		x.shed = x.spared && r.asked
@@ -214,12 +253,37 @@ func (s *strain) relieved(now int64) (n int) {
 	return n
 }
 
+// of returns the notice of a part, made if there is none, in place of the oldest if there are
+// too many.
+func (x *said) of(part sbi.LoadPart) *notice {
+	i := slices.IndexFunc(x.parts, func(p partNotice) bool { return p.part == part })
+	switch {
+	case i >= 0:
+	case len(x.parts) < mostParts:
+		i = len(x.parts)
+		x.parts = append(x.parts, partNotice{part: part})
+	default:
+		i = 0
+		for j := range x.parts {
+			if o, p := &x.parts[i], &x.parts[j]; max(p.loadEnd, p.reductionEnd) < max(o.loadEnd, o.reductionEnd) {
+				i = j
+			}
+		}
+		x.parts[i] = partNotice{part: part}
+	}
+	return &x.parts[i].notice
+}
+
 // take takes a report of an instance, which is somewhere. It reports whether it is newer than
 // the last.
 func (s *strain) take(k saidKey, where flow.Location, r sbi.LoadReport, now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	x, _ := s.said.use(k, where)
+	of, _ := s.said.use(k, where)
+	x := &of.notice
+	if r.Part != (sbi.LoadPart{}) {
+		x = of.of(r.Part)
+	}
 	at := r.At
 	if limit := time.Now().Add(clockOff); at.After(limit) {
 		at = limit
@@ -228,15 +292,15 @@ func (s *strain) take(k saidKey, where flow.Location, r sbi.LoadReport, now int6
 	case r.Overload && at.After(x.reductionAt):
 		x.reduction, x.reductionAt, x.reductionEnd = r.Percent, at, now+int64(min(r.Validity, longestLess))
 	case !r.Overload && at.After(x.loadAt):
-		x.load, x.loadAt, x.loadEnd = r.Percent, at, now+loadLife
+		x.load, x.relative, x.loadAt, x.loadEnd = r.Percent, r.Relative, at, now+loadLife
 	default:
 		return false
 	}
 	return true
 }
 
-// heed takes what a producer says of its load in an answer: of itself, and of the overload
-// of a set that it is in, for itself only. The other members say so themselves.
+// heed takes what a producer says of its load in an answer: of itself, and of a set that it
+// is in, for itself only. The other members say so themselves.
 func (s *strain) heed(count *counts, x *index, from candidate, h http.Header, now int64) {
 	if h[sbi.LoadHeader] == nil && h[sbi.OverloadHeader] == nil {
 		return
@@ -247,9 +311,9 @@ func (s *strain) heed(count *counts, x *index, from candidate, h http.Header, no
 	for _, r := range list {
 		own := cmp.Or(r.Instance, from.id) == from.id && (r.Service == "" || r.Service == from.service)
 		if r.Set != "" {
-			own = own && r.Overload && slices.ContainsFunc(x.sets[r.Set], func(nf *producer) bool { return nf.id() == from.id })
+			own = own && slices.ContainsFunc(x.sets[r.Set], func(nf *producer) bool { return nf.id() == from.id })
 		}
-		if own && !r.Part && !r.Other && s.take(saidKey{from.id, r.Service}, where, r, now) {
+		if own && !r.Other && s.take(saidKey{from.id, r.Service, r.Set != ""}, where, r, now) {
 			count.loads.Add(1)
 		} else {
 			count.loadsUnused.Add(1)

@@ -21,9 +21,9 @@ func TestStrainShared(t *testing.T) {
 	s, now := newStrain(nowhere), time.Now().UnixNano()
 	r := sbi.LoadReport{Overload: true, Percent: 50, At: time.Now(), Validity: time.Hour}
 	for i := range 2 * mostStrain {
-		s.take(saidKey{strconv.Itoa(i), ""}, flow.Location{Switch: 1, Port: 1}, r, now)
+		s.take(saidKey{instance: strconv.Itoa(i)}, flow.Location{Switch: 1, Port: 1}, r, now)
 	}
-	if !s.take(saidKey{"other", ""}, flow.Location{Switch: 1, Port: 2}, r, now) || s.of("other", "", netip.AddrPort{}, now).reduction != 50 {
+	if !s.take(saidKey{instance: "other"}, flow.Location{Switch: 1, Port: 2}, r, now) || s.of("other", "", netip.AddrPort{}, now).reduction != 50 {
 		t.Error("no room for what another says")
 	}
 	if n := len(s.said.of); n > mostStrain/portPart+1 {
@@ -189,35 +189,81 @@ func TestPairRates(t *testing.T) {
 	}
 }
 
-// TestStrainOfSets: that a set is overloaded counts for the member that says so, and for
-// nobody who is not in it; the load of a set is nobody's.
+// TestStrainOfSets: what a member says of a set that it is in counts for that member, its own
+// load before that of the set, and nothing for others.
 func TestStrainOfSets(t *testing.T) {
 	g := newRig(t)
 	g.register(5, sbi.UDM, func(p *sbi.NFProfile) { p.NFSetIDList = []string{"set1.udmset.5gc.mnc070.mcc999"} })
 	g.register(6, sbi.UDM)
-	s, now, at := g.proxy.strain, g.now.Load(), time.Now().UTC().Format(http.TimeFormat)
-	says := func(of int, header, value string) relief {
-		from := candidate{id: id(of), at: sbi.EndPoint{Addr: netip.MustParseAddrPort("10.0.0.5:7777")}}
-		s.heed(&g.proxy.count, g.proxy.index.Load(), from, http.Header{header: {value}}, now)
-		return s.of(id(of), "", from.at.Addr, now)
-	}
-	const scope = "; NF-Set: set1.udmset.5gc.mnc070.mcc999"
-	overload := fmt.Sprintf(`Timestamp: "%s"; Period-of-Validity: 60s; Overload-Reduction-Metric: 40%%`, at)
-	if r := says(6, sbi.OverloadHeader, overload+scope); r.reduction != 0 {
+	s := g.proxy.strain
+	const scope = "NF-Set: set1.udmset.5gc.mnc070.mcc999"
+	if r := g.says(6, overloadOf(40, scope), wanted{}); r.reduction != 0 {
 		t.Errorf("of a set that it is not in: %+v", r)
 	}
-	if r := says(5, sbi.LoadHeader, fmt.Sprintf(`Timestamp: "%s"; Load-Metric: 90%%`, at)+scope); r.load != -1 {
+	if r := g.says(5, loadOfScope(90, scope), wanted{}); r.load != 90 {
 		t.Errorf("the load of its set: %+v", r)
 	}
-	if r := says(5, sbi.OverloadHeader, overload+scope+`; S-NSSAI: {"sst": 1}`); r.reduction != 0 {
-		t.Errorf("of a slice of its set: %+v", r)
+	if r := g.says(5, loadOfScope(20, "NF-Instance: "+id(5)), wanted{}); r.load != 20 {
+		t.Errorf("its own: %+v", r)
 	}
-	if r := says(5, sbi.OverloadHeader, overload+scope); r.reduction != 40 || !r.asked {
+	if r := g.says(5, overloadOf(40, scope), wanted{}); r.reduction != 40 || !r.asked {
 		t.Errorf("of its set: %+v", r)
 	}
-	if r := s.of(id(6), "", netip.AddrPort{}, now); r.reduction != 0 {
+	if r := s.of(id(6), "", netip.AddrPort{}, g.now.Load()); r.reduction != 0 || r.load != -1 {
 		t.Errorf("another: %+v", r)
 	}
+}
+
+// TestStrainOfParts: what is said of slices and data networks counts for requests that are
+// known to be about them only, and is passed by else.
+func TestStrainOfParts(t *testing.T) {
+	g := newRig(t)
+	g.register(5, sbi.SMF)
+	one := wanted{[]sbi.Snssai{{SST: 1, SD: "A08923"}}, "internet"}
+	two, none := wanted{[]sbi.Snssai{{SST: 2}}, "internet"}, wanted{}
+	self := "NF-Instance: " + id(5)
+	if r := g.says(5, overloadOf(70, self+"; S-NSSAI: 1-A08923; DNN: internet"), one); r.reduction != 70 || !r.asked {
+		t.Errorf("the slice: %+v", r)
+	}
+	if r := g.says(5, loadOfScope(60, self+"; S-NSSAI: 1-A08923; DNN: internet; Relative-Capacity: 20%"), one); r.load != 60 || r.capacity(500) != 100 {
+		t.Errorf("its load: %+v", r)
+	}
+	for name, w := range map[string]wanted{"another slice": two, "no slice": none, "another network": {one.slices, "ims"}} {
+		if r := g.proxy.strain.ofPart(id(5), "", netip.AddrPort{}, g.now.Load(), w); r.reduction != 0 || r.load != -1 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if r := g.says(5, loadOfScope(10, self), two); r.load != 10 || r.capacity(500) != 500 {
+		t.Errorf("the instance: %+v", r)
+	}
+	if r := g.proxy.strain.ofPart(id(5), "", netip.AddrPort{}, g.now.Load(), one); r.load != 60 {
+		t.Errorf("the slice, behind what the instance says: %+v", r)
+	}
+	if r := g.says(5, overloadOf(30, self+`; S-NSSAI: {"sst": 1}; DNN: internet`), wanted{[]sbi.Snssai{{SST: 1}}, "internet"}); r.reduction != 0 {
+		t.Errorf("a slice that cannot be read: %+v", r)
+	}
+	for i := range 2 * mostParts {
+		g.says(5, overloadOf(50, fmt.Sprintf("%s; S-NSSAI: 3; DNN: net%d", self, i)), none)
+	}
+	if n := len(g.proxy.strain.said.get(saidKey{instance: id(5)}).parts); n != mostParts {
+		t.Errorf("%d parts are kept", n)
+	}
+}
+
+// says has a function say something of load in an answer. It returns what follows for a
+// request.
+func (g *rig) says(of int, h http.Header, w wanted) relief {
+	from := candidate{id: id(of), at: sbi.EndPoint{Addr: netip.MustParseAddrPort("10.0.0.5:7777")}}
+	g.proxy.strain.heed(&g.proxy.count, g.proxy.index.Load(), from, h, g.now.Load())
+	return g.proxy.strain.ofPart(id(of), "", from.at.Addr, g.now.Load(), w)
+}
+
+func loadOfScope(percent int, scope string) http.Header {
+	return http.Header{sbi.LoadHeader: {fmt.Sprintf(`Timestamp: "%s"; Load-Metric: %d%%; %s`, time.Now().UTC().Format(http.TimeFormat), percent, scope)}}
+}
+
+func overloadOf(percent int, scope string) http.Header {
+	return http.Header{sbi.OverloadHeader: {fmt.Sprintf(`Timestamp: "%s"; Period-of-Validity: 60s; Overload-Reduction-Metric: %d%%; %s`, time.Now().UTC().Format(http.TimeFormat), percent, scope)}}
 }
 
 // TestStrainDrawsOnce: where all candidates ask for less by one share, that share of the
@@ -226,10 +272,10 @@ func TestStrainDrawsOnce(t *testing.T) {
 	s, now := newStrain(nowhere), time.Now().UnixNano()
 	list := []candidate{{id: "a"}, {id: "b"}, {id: "c"}}
 	for _, x := range list {
-		s.take(saidKey{x.id, ""}, flow.Location{}, sbi.LoadReport{Overload: true, Percent: 50, At: time.Now(), Validity: time.Hour}, now)
+		s.take(saidKey{instance: x.id}, flow.Location{}, sbi.LoadReport{Overload: true, Percent: 50, At: time.Now(), Validity: time.Hour}, now)
 	}
 	for range 1000 {
-		if got := s.relieve(list, now); got[0].shed != got[1].shed || got[1].shed != got[2].shed {
+		if got := s.relieve(list, now, wanted{}); got[0].shed != got[1].shed || got[1].shed != got[2].shed {
 			t.Fatalf("%+v", got)
 		}
 	}

@@ -152,7 +152,7 @@ func (p *proxy) judge(e *endpoint, members []member, now int64) {
 		if state, _ := m.serves(now, p.cfg.Load().Margin); state != "" {
 			continue
 		}
-		load := p.strain.loadOf(m, now)
+		load := p.strain.loadOf(m, now, e.Group.wanted())
 		sum, least, n = sum+load, min(least, load), n+1
 	}
 	was := e.overloaded
@@ -170,8 +170,8 @@ func (p *proxy) judge(e *endpoint, members []member, now int64) {
 }
 
 // loadOf returns the load of a member: what it last said in an answer, or registered.
-func (s *strain) loadOf(m member, now int64) int {
-	if is := s.of(m.id(), "", m.first().Addr, now); is.load >= 0 {
+func (s *strain) loadOf(m member, now int64, w wanted) int {
+	if is := s.ofPart(m.id(), "", m.first().Addr, now, w); is.load >= 0 {
 		return is.load
 	}
 	return loadOf(m)
@@ -206,6 +206,7 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 	if listen, _ := cfg.listen(); p.serving && d.Scheme == "http" && listen.IsValid() && listen.Addr().Is4() == a.Is4() {
 		v.Refuse = "to: " + listen.String() // which says over HTTP why
 	}
+	about := e.Group.wanted()
 	pool, there := []poolMember{}, map[netip.AddrPort]int{}
 	for _, m := range members {
 		state, _ := m.serves(now, cfg.Margin)
@@ -218,7 +219,7 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 			if m.drained && d.Scheme == "http" {
 				pm.State = "retiring" // nor new requests on connections that it has
 			}
-			is := p.strain.of(m.id(), "", x.Addr, now)
+			is := p.strain.ofPart(m.id(), "", x.Addr, now, about)
 			load := x.Load
 			if is.load >= 0 {
 				load = is.load
@@ -226,7 +227,7 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 			if is.reduction == 100 && pm.State == "" {
 				pm.State = "draining"
 			}
-			share := poolMember{pm, float64(weight(x.Capacity, load)) / float64(sharing(points, x))}
+			share := poolMember{pm, float64(weight(is.capacity(x.Capacity), load)) / float64(sharing(points, x))}
 			if is.reduction > 0 {
 				share.share *= float64(100-is.reduction) / 100
 			}

@@ -790,8 +790,10 @@ type ScpPolicy struct {
 	// NFType, as in GetScpRequest.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// weighted (by capacity and load; the default), least (connections), hash (of the
-	// consumer's address), or two-choices: of two at random the one that has less to do, by
-	// the time of its answers, for requests that the front passes on; for connections, least.
+	// consumer's address), two-choices (of two at random the one that has less to do, by
+	// the time of its answers, for requests that the front passes on; for connections, least), or
+	// locality (weighted among those in the locality that the consumer has registered, while one
+	// of them serves; a discovery that prefers a locality itself has that).
 	Algorithm string `protobuf:"bytes,2,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
 	// pair (a consumer's connections all go to one producer, and cost the controller nothing;
 	// the default) or connection. Of requests that the front passes on, each counts as a
@@ -1303,11 +1305,11 @@ const file_scp_proto_rawDesc = "" +
 	"*how many to show; 0 is 1000, at most 10000R\x05limit\"T\n" +
 	"\x14ListScpPairsResponse\x12&\n" +
 	"\x05pairs\x18\x01 \x03(\v2\x10.weft.v1.ScpPairR\x05pairs\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\x8b\t\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xbc\t\n" +
 	"\tScpPolicy\x12\x12\n" +
-	"\x04type\x18\x01 \x01(\tR\x04type\x12\xcd\x01\n" +
-	"\talgorithm\x18\x02 \x01(\tB\xae\x01\x92\xe1\x18\xa9\x01\n" +
-	"\x9c\x01weighted (by capacity and load), least (connections), hash (of the consumer's address) or two-choices (by response time, where the front passes requests on)\x1a\bweightedR\talgorithm\x12b\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\xfe\x01\n" +
+	"\talgorithm\x18\x02 \x01(\tB\xdf\x01\x92\xe1\x18\xda\x01\n" +
+	"\xcd\x01weighted (by capacity and load), least (connections), hash (of the consumer's address), two-choices (by response time, where the front passes requests on) or locality (those of the consumer's, as weighted)\x1a\bweightedR\talgorithm\x12b\n" +
 	"\x03per\x18\x03 \x01(\tBP\x92\xe1\x18L\n" +
 	"Dpair (a consumer's connections all go to one producer) or connection\x1a\x04pairR\x03per\x12}\n" +
 	"\x05again\x18\x04 \x01(\tBg\x92\xe1\x18c\n" +

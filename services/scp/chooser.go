@@ -77,6 +77,7 @@ const (
 	affinityIdle   = 5 * time.Minute
 	restTime       = int64(3 * time.Second)
 	twoChoices     = "two-choices"
+	byLocality     = "locality"
 )
 
 func newChooser() *chooser {
@@ -87,6 +88,7 @@ func newChooser() *chooser {
 // for a consumer.
 var choices = map[string]func(c *chooser, of string, list []candidate) int{
 	"weighted": (*chooser).weighted, "least": (*chooser).least, "hash": (*chooser).hashed, twoChoices: (*chooser).fasterOfTwo,
+	byLocality: (*chooser).weighted, // those of other localities are in a later tier
 }
 
 // order returns the candidates for a request, the one to be tried first at the front.

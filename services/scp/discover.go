@@ -64,6 +64,7 @@ func (p *proxy) admit(q *sbi.Query, from netip.Addr) error {
 			return p.forbid("requester-nf-type: instance " + x.id() + " is no " + string(q.Requester.NFType))
 		default:
 			q.Requester.Complete(x.profile)
+			prefer(p, q, x)
 		}
 		return nil
 	}
@@ -77,10 +78,20 @@ func (p *proxy) admit(q *sbi.Query, from netip.Addr) error {
 		if x.profile.NFType == q.Requester.NFType {
 			q.Requester = sbi.Requester{NFType: x.profile.NFType, InstanceID: x.id(), SNSSAIs: q.Requester.SNSSAIs}
 			q.Requester.Complete(x.profile)
+			prefer(p, q, x)
 			return nil
 		}
 	}
 	return p.forbid("requester-nf-type: registered from this address, " + from.String() + ", is no " + string(q.Requester.NFType))
+}
+
+// prefer has a consumer prefer producers of its own locality, if the policy of their type
+// says so and the discovery prefers none. It is called with the
+// proxy's mu held.
+func prefer(p *proxy, q *sbi.Query, consumer *producer) {
+	if q.PreferredLocality == "" && p.policyOf(q.TargetNFType).GetAlgorithm() == byLocality {
+		q.PreferredLocality = consumer.profile.Locality
+	}
 }
 
 func (p *proxy) forbid(why string) error {

@@ -359,7 +359,7 @@ func (p *proxy) overloadOf(policy *api.ScpPolicy) int {
 }
 
 var (
-	algorithms = []string{"weighted", "least", "hash", twoChoices}
+	algorithms = []string{"weighted", "least", "hash", twoChoices, byLocality}
 	pers       = []string{"pair", "connection"}
 	agains     = []string{"bound", "balance"}
 )

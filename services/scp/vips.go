@@ -200,8 +200,11 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 	if d.Scheme == "http" { // whose processes are to answer, too
 		v.Health = check("http2")
 	}
-	if v.Policy == twoChoices { // of which switches tell no time
+	switch v.Policy {
+	case twoChoices: // of which switches tell no time
 		v.Policy = "least"
+	case byLocality: // by the priorities of members
+		v.Policy = "weighted"
 	}
 	if listen, _ := cfg.listen(); p.serving && d.Scheme == "http" && listen.IsValid() && listen.Addr().Is4() == a.Is4() {
 		v.Refuse = "to: " + listen.String() // which says over HTTP why

@@ -86,7 +86,7 @@ func (r *relay) route(ctx context.Context, req *http.Request, who consumer, clie
 		who.name = strings.ToLower(q.Requester.InstanceID)
 	}
 	service, _, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
-	e, now := &indirectRequest{who: who, from: q.Requester.NFType, of: q.TargetNFType}, r.front.now()
+	e, now := &indirectRequest{who: who, client: client, from: q.Requester.NFType, of: q.TargetNFType}, r.front.now()
 	if root.Scheme != "" {
 		if err := r.named(e, root, service, q, client, req.Header[sbi.CallbackHeader] != nil); err != nil {
 			return nil, err

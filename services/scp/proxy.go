@@ -38,6 +38,7 @@ type proxy struct {
 	strain *strain
 
 	traffic *traffic
+	single  *pairMeter
 
 	tagging flow.Tagging  // of virtual networks
 	reached object.Limits // of the configuration
@@ -65,7 +66,7 @@ func newProxy(cfg *Config, policies object.Bucket, log *slog.Logger) *proxy {
 	p := &proxy{
 		log: log, out: make(chan struct{}, 1), hosts: object.NewHosts(), registry: newRegistry(), names: cfg.names(),
 		endpoints: map[string]*endpoint{}, apart: apart{}, refused: refusals{},
-		direct: newDirect(), ways: newWays(), traffic: newTraffic(noCounter, noHistogram), searches: searches{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
+		direct: newDirect(), ways: newWays(), traffic: newTraffic(noCounter, noHistogram), single: newPairMeter(unreadPairs{}), searches: searches{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
 	}
 	p.strain = newStrain(func(a netip.Addr) flow.Location {
 		at, _ := p.station(a)

@@ -46,6 +46,7 @@ type indirectRequest struct {
 	named    bool // the client has named the producer
 	from, of sbi.NFType
 	who      consumer
+	client   netip.Addr // that has sent it; invalid if the front itself has
 	used     candidate
 	identify bool // the answer names its producer, which the client did not choose
 }
@@ -199,7 +200,11 @@ func (r *relay) count(e *indirectRequest, x candidate, result string, took time.
 	if list := index.doors[x.at.Addr]; len(list) > 0 && of == "" {
 		of = list[0].profile.NFType
 	}
-	r.front.proxy.traffic.requested(e.from, of, index.types, result, took)
+	p := r.front.proxy
+	p.traffic.requested(e.from, of, index.types, result, took)
+	if e.client.IsValid() {
+		p.single.requested(pairKey{e.client, x.at.Addr}, typePair{knownType(e.from, index.types), knownType(of, index.types)}, result, took)
+	}
 }
 
 // relayedBody is the body of an answer.

@@ -64,6 +64,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		func(name, help string, bounds []float64, labels ...string) Observer {
 			return env.Metric.Histogram(name, help, bounds, labels...)
 		})
+	p.single = newPairMeter(env.Metric)
 	at, err := frontSockets(env, cfg, p)
 	if err != nil {
 		return err
@@ -129,6 +130,11 @@ func run(ctx context.Context, env *weft.Env) error {
 		work.Go(func() { p.wire.run(last) })
 	}
 	work.Go(func() { p.strain.watchRates(ctx, p, b) })
+	work.Go(func() {
+		p.single.run(ctx, func(ctx context.Context, req *api.ListScpPairsRequest) (*api.ListScpPairsResponse, error) {
+			return p.pairs(ctx, req, b)
+		})
+	})
 	<-ctx.Done()
 	return nil
 }

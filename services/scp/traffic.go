@@ -47,16 +47,18 @@ func newTraffic(counter func(name, help string, labels ...string) Counter, histo
 	return &traffic{counter: counter, histogram: histogram, of: map[typePair]*typeTraffic{}}
 }
 
+// knownType returns a type, otherType if nobody has registered it.
+func knownType(of sbi.NFType, registered map[sbi.NFType]bool) sbi.NFType {
+	if !registered[of] {
+		return otherType
+	}
+	return of
+}
+
 // pair returns the metrics of a pair of types. A type that nobody has registered counts as
 // otherType. It is called with mu held.
 func (t *traffic) pair(consumer, producer sbi.NFType, registered map[sbi.NFType]bool) *typeTraffic {
-	known := func(of sbi.NFType) sbi.NFType {
-		if !registered[of] {
-			return otherType
-		}
-		return of
-	}
-	k := typePair{known(consumer), known(producer)}
+	k := typePair{knownType(consumer, registered), knownType(producer, registered)}
 	if t.of[k] == nil && len(t.of) >= mostTypePairs {
 		k = typePair{otherType, otherType}
 	}

@@ -331,8 +331,14 @@ var (
 	DeleteScpPolicy = Method[DeleteScpPolicyRequest, DeleteScpPolicyResponse]{"scp.DeleteScpPolicy"}
 	// The policies, by type.
 	ListScpPolicies = Method[ListScpPoliciesRequest, ListScpPoliciesResponse]{"scp.ListScpPolicies"}
-	// Gives a producer no new connections and leaves it those that it has.
+	// Gives a producer no new connections, nor, if another one serves, new requests on those that
+	// it has, without TLS.
 	DrainProducer = Method[DrainProducerRequest, ScpProducer]{"scp.DrainProducer"}
+	// Sets the weight by which a producer gets new consumers and requests for a while, where the
+	// policy of its type has the algorithm app:NAME. An app that knows better which producer is
+	// to be chosen calls it. NotFound if there is no such producer; FailedPrecondition if the
+	// policy of its type has another algorithm.
+	SetProducerWeight = Method[SetProducerWeightRequest, ScpProducer]{"scp.SetProducerWeight"}
 	// Forgets an instance, as one that has gone without deregistering, until it speaks again.
 	ForgetProducer = Method[ForgetProducerRequest, ScpProducer]{"scp.ForgetProducer"}
 )
@@ -534,6 +540,7 @@ var methods = []AnyMethod{
 	DeleteScpPolicy,
 	ListScpPolicies,
 	DrainProducer,
+	SetProducerWeight,
 	ForgetProducer,
 	ListSwitches,
 	ListPorts,

@@ -791,9 +791,10 @@ type ScpPolicy struct {
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// weighted (by capacity and load; the default), least (connections), hash (of the
 	// consumer's address), two-choices (of two at random the one that has less to do, by
-	// the time of its answers, for requests that the front passes on; for connections, least), or
+	// the time of its answers, for requests that the front passes on; for connections, least),
 	// locality (weighted among those in the locality that the consumer has registered, while one
-	// of them serves; a discovery that prefers a locality itself has that).
+	// of them serves; a discovery that prefers a locality itself has that), or app:NAME (by the
+	// weights that an app of this name sets, see SetProducerWeight).
 	Algorithm string `protobuf:"bytes,2,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
 	// pair (a consumer's connections all go to one producer, and cost the controller nothing;
 	// the default) or connection. Of requests that the front passes on, each counts as a
@@ -1189,6 +1190,80 @@ func (x *DrainProducerRequest) GetUndo() bool {
 	return false
 }
 
+// What SetProducerWeight is asked.
+type SetProducerWeightRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its nfInstanceId.
+	Instance string `protobuf:"bytes,1,opt,name=instance,proto3" json:"instance,omitempty"`
+	// The NAME of the algorithm.
+	App string `protobuf:"bytes,2,opt,name=app,proto3" json:"app,omitempty"`
+	// 0 to 65535, in the ratio of those of others; of producers without one, their capacity less
+	// their load counts. 0 is no new consumers and requests.
+	Weight uint32 `protobuf:"varint,3,opt,name=weight,proto3" json:"weight,omitempty"`
+	// For how long, at most 3600; 0 is 60. Then it has none.
+	Seconds       uint32 `protobuf:"varint,4,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetProducerWeightRequest) Reset() {
+	*x = SetProducerWeightRequest{}
+	mi := &file_scp_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetProducerWeightRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetProducerWeightRequest) ProtoMessage() {}
+
+func (x *SetProducerWeightRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_scp_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetProducerWeightRequest.ProtoReflect.Descriptor instead.
+func (*SetProducerWeightRequest) Descriptor() ([]byte, []int) {
+	return file_scp_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *SetProducerWeightRequest) GetInstance() string {
+	if x != nil {
+		return x.Instance
+	}
+	return ""
+}
+
+func (x *SetProducerWeightRequest) GetApp() string {
+	if x != nil {
+		return x.App
+	}
+	return ""
+}
+
+func (x *SetProducerWeightRequest) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *SetProducerWeightRequest) GetSeconds() uint32 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
 // What ForgetProducer is asked. NotFound if there is no such instance.
 type ForgetProducerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1200,7 +1275,7 @@ type ForgetProducerRequest struct {
 
 func (x *ForgetProducerRequest) Reset() {
 	*x = ForgetProducerRequest{}
-	mi := &file_scp_proto_msgTypes[15]
+	mi := &file_scp_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1212,7 +1287,7 @@ func (x *ForgetProducerRequest) String() string {
 func (*ForgetProducerRequest) ProtoMessage() {}
 
 func (x *ForgetProducerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_scp_proto_msgTypes[15]
+	mi := &file_scp_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1225,7 +1300,7 @@ func (x *ForgetProducerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetProducerRequest.ProtoReflect.Descriptor instead.
 func (*ForgetProducerRequest) Descriptor() ([]byte, []int) {
-	return file_scp_proto_rawDescGZIP(), []int{15}
+	return file_scp_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ForgetProducerRequest) GetInstance() string {
@@ -1305,11 +1380,11 @@ const file_scp_proto_rawDesc = "" +
 	"*how many to show; 0 is 1000, at most 10000R\x05limit\"T\n" +
 	"\x14ListScpPairsResponse\x12&\n" +
 	"\x05pairs\x18\x01 \x03(\v2\x10.weft.v1.ScpPairR\x05pairs\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\xbc\t\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xe4\t\n" +
 	"\tScpPolicy\x12\x12\n" +
-	"\x04type\x18\x01 \x01(\tR\x04type\x12\xfe\x01\n" +
-	"\talgorithm\x18\x02 \x01(\tB\xdf\x01\x92\xe1\x18\xda\x01\n" +
-	"\xcd\x01weighted (by capacity and load), least (connections), hash (of the consumer's address), two-choices (by response time, where the front passes requests on) or locality (those of the consumer's, as weighted)\x1a\bweightedR\talgorithm\x12b\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\xa6\x02\n" +
+	"\talgorithm\x18\x02 \x01(\tB\x87\x02\x92\xe1\x18\x82\x02\n" +
+	"\xf5\x01weighted (by capacity and load), least (connections), hash (of the consumer's address), two-choices (by response time, where the front passes requests on), locality (those of the consumer's, as weighted) or app:NAME (by weights that an app sets)\x1a\bweightedR\talgorithm\x12b\n" +
 	"\x03per\x18\x03 \x01(\tBP\x92\xe1\x18L\n" +
 	"Dpair (a consumer's connections all go to one producer) or connection\x1a\x04pairR\x03per\x12}\n" +
 	"\x05again\x18\x04 \x01(\tBg\x92\xe1\x18c\n" +
@@ -1337,9 +1412,17 @@ const file_scp_proto_rawDesc = "" +
 	"\x14DrainProducerRequest\x12\x1a\n" +
 	"\binstance\x18\x01 \x01(\tR\binstance\x127\n" +
 	"\x04undo\x18\x02 \x01(\bB#\x92\xe1\x18\x1f\n" +
-	"\x1dgive it new connections againR\x04undo\"3\n" +
+	"\x1dgive it new connections againR\x04undo\"\x88\x02\n" +
+	"\x18SetProducerWeightRequest\x12\x1a\n" +
+	"\binstance\x18\x01 \x01(\tR\binstance\x12:\n" +
+	"\x03app\x18\x02 \x01(\tB(\x92\xe1\x18$\n" +
+	"\"the NAME of the algorithm app:NAMER\x03app\x12O\n" +
+	"\x06weight\x18\x03 \x01(\rB7\x92\xe1\x183\n" +
+	"1in the ratio of those of others; 0 is nothing newR\x06weight\x12C\n" +
+	"\aseconds\x18\x04 \x01(\rB)\x92\xe1\x18%\n" +
+	"#for how long, at most 3600; 0 is 60R\aseconds\"3\n" +
 	"\x15ForgetProducerRequest\x12\x1a\n" +
-	"\binstance\x18\x01 \x01(\tR\binstance2\xf8\x17\n" +
+	"\binstance\x18\x01 \x01(\tR\binstance2\xf4\x1d\n" +
 	"\x03Scp\x12\xc3\x01\n" +
 	"\x06GetScp\x12\x16.weft.v1.GetScpRequest\x1a\x17.weft.v1.GetScpResponse\"\x87\x01\xea\xe0\x18\x1a\b\x01\x1a\x00\"\ascp get*\vGET /v1/scp\x82\xe1\x18e\n" +
 	"4Show the producers, and what consumers reach them by\x1a%weft scp get\n" +
@@ -1356,10 +1439,17 @@ const file_scp_proto_rawDesc = "" +
 	"\x0fDeleteScpPolicy\x12\x1f.weft.v1.DeleteScpPolicyRequest\x1a .weft.v1.DeleteScpPolicyResponse\"\xba\x01\xea\xe0\x189\b\x02\x10\x01\x1a\x00\"\x11scp policy delete*\x1eDELETE /v1/scp/policies/{type}\x82\xe1\x18y\n" +
 	"\"Give a type the usual policy again\x1a\x1aweft scp policy delete UDM\"\x04TYPE*\x10policy of {type}:\x1f{type} has no policy of its own\x12\xdf\x01\n" +
 	"\x0fListScpPolicies\x12\x1f.weft.v1.ListScpPoliciesRequest\x1a .weft.v1.ListScpPoliciesResponse\"\x88\x01\xea\xe0\x18+\b\x01\x1a\x00\"\x0fscp policy list*\x14GET /v1/scp/policies\x82\xe1\x18U\n" +
-	"5Show the policies of types that have one of their own\x1a\x1cweft scp policy list -o json\x12\xe5\x02\n" +
-	"\rDrainProducer\x12\x1d.weft.v1.DrainProducerRequest\x1a\x14.weft.v1.ScpProducer\"\x9e\x02\xea\xe0\x18:\b\x02\x10\x01\x1a\x00\"\tscp drain*'POST /v1/scp/producers/{instance}:drain\x82\xe1\x18\xdb\x01\n" +
-	"AGive a producer no new connections and leave it those that it has\x1anweft scp drain 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971\n" +
-	"weft scp drain 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971 --undo\"\bINSTANCEB\x1c{type} {instance} is {state}\x12\xc9\x03\n" +
+	"5Show the policies of types that have one of their own\x1a\x1cweft scp policy list -o json\x12\xb4\x04\n" +
+	"\rDrainProducer\x12\x1d.weft.v1.DrainProducerRequest\x1a\x14.weft.v1.ScpProducer\"\xed\x03\xea\xe0\x18:\b\x02\x10\x01\x1a\x00\"\tscp drain*'POST /v1/scp/producers/{instance}:drain\x82\xe1\x18\xaa\x03\n" +
+	"/Give a producer no new connections and requests\x12\xde\x01Give a producer no new connections. If another one serves, consumers are also asked\n" +
+	"to open new ones by end points, so that it gets no new requests; those under way go\n" +
+	"on. Connections by TLS, and by its own address, go on.\x1anweft scp drain 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971\n" +
+	"weft scp drain 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971 --undo\"\bINSTANCEB\x1c{type} {instance} is {state}\x12\xaa\x04\n" +
+	"\x11SetProducerWeight\x12!.weft.v1.SetProducerWeightRequest\x1a\x14.weft.v1.ScpProducer\"\xdb\x03\xea\xe0\x18<\b\x02\x10\x01\x1a\x00\"\n" +
+	"scp weight*(POST /v1/scp/producers/{instance}:weight\x82\xe1\x18\x96\x03\n" +
+	"FSet the weight of a producer, for a policy with the algorithm app:NAME\x12\x95\x01Set the weight by which a producer gets new consumers and requests, for a while,\n" +
+	"where the policy of its type has the algorithm app:NAME. Apps do so.\x1a|weft scp policy set UDM --algorithm app:nearby\n" +
+	"weft scp weight 7f6f1d7a-9d90-5bb3-93d1-18d33a5bf971 --app nearby --weight 30\"\bINSTANCEB,{type} {instance} has the weight for a while\x12\xc9\x03\n" +
 	"\x0eForgetProducer\x12\x1e.weft.v1.ForgetProducerRequest\x1a\x14.weft.v1.ScpProducer\"\x80\x03\xea\xe0\x187\b\x02\x10\x01\x1a\x00\"\n" +
 	"scp forget*#DELETE /v1/scp/producers/{instance}\x82\xe1\x18\xc0\x02\n" +
 	"6Forget an instance that has gone without deregistering\x12\xa5\x01Forget an instance that has gone without deregistering. No discovery finds it, though\n" +
@@ -1389,24 +1479,25 @@ func file_scp_proto_rawDescGZIP() []byte {
 	return file_scp_proto_rawDescData
 }
 
-var file_scp_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_scp_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_scp_proto_goTypes = []any{
-	(*ScpFunction)(nil),             // 0: weft.v1.ScpFunction
-	(*ScpProducer)(nil),             // 1: weft.v1.ScpProducer
-	(*ScpEndpoint)(nil),             // 2: weft.v1.ScpEndpoint
-	(*GetScpRequest)(nil),           // 3: weft.v1.GetScpRequest
-	(*GetScpResponse)(nil),          // 4: weft.v1.GetScpResponse
-	(*ScpPair)(nil),                 // 5: weft.v1.ScpPair
-	(*ListScpPairsRequest)(nil),     // 6: weft.v1.ListScpPairsRequest
-	(*ListScpPairsResponse)(nil),    // 7: weft.v1.ListScpPairsResponse
-	(*ScpPolicy)(nil),               // 8: weft.v1.ScpPolicy
-	(*SetScpPolicyRequest)(nil),     // 9: weft.v1.SetScpPolicyRequest
-	(*DeleteScpPolicyRequest)(nil),  // 10: weft.v1.DeleteScpPolicyRequest
-	(*DeleteScpPolicyResponse)(nil), // 11: weft.v1.DeleteScpPolicyResponse
-	(*ListScpPoliciesRequest)(nil),  // 12: weft.v1.ListScpPoliciesRequest
-	(*ListScpPoliciesResponse)(nil), // 13: weft.v1.ListScpPoliciesResponse
-	(*DrainProducerRequest)(nil),    // 14: weft.v1.DrainProducerRequest
-	(*ForgetProducerRequest)(nil),   // 15: weft.v1.ForgetProducerRequest
+	(*ScpFunction)(nil),              // 0: weft.v1.ScpFunction
+	(*ScpProducer)(nil),              // 1: weft.v1.ScpProducer
+	(*ScpEndpoint)(nil),              // 2: weft.v1.ScpEndpoint
+	(*GetScpRequest)(nil),            // 3: weft.v1.GetScpRequest
+	(*GetScpResponse)(nil),           // 4: weft.v1.GetScpResponse
+	(*ScpPair)(nil),                  // 5: weft.v1.ScpPair
+	(*ListScpPairsRequest)(nil),      // 6: weft.v1.ListScpPairsRequest
+	(*ListScpPairsResponse)(nil),     // 7: weft.v1.ListScpPairsResponse
+	(*ScpPolicy)(nil),                // 8: weft.v1.ScpPolicy
+	(*SetScpPolicyRequest)(nil),      // 9: weft.v1.SetScpPolicyRequest
+	(*DeleteScpPolicyRequest)(nil),   // 10: weft.v1.DeleteScpPolicyRequest
+	(*DeleteScpPolicyResponse)(nil),  // 11: weft.v1.DeleteScpPolicyResponse
+	(*ListScpPoliciesRequest)(nil),   // 12: weft.v1.ListScpPoliciesRequest
+	(*ListScpPoliciesResponse)(nil),  // 13: weft.v1.ListScpPoliciesResponse
+	(*DrainProducerRequest)(nil),     // 14: weft.v1.DrainProducerRequest
+	(*SetProducerWeightRequest)(nil), // 15: weft.v1.SetProducerWeightRequest
+	(*ForgetProducerRequest)(nil),    // 16: weft.v1.ForgetProducerRequest
 }
 var file_scp_proto_depIdxs = []int32{
 	1,  // 0: weft.v1.GetScpResponse.producers:type_name -> weft.v1.ScpProducer
@@ -1421,16 +1512,18 @@ var file_scp_proto_depIdxs = []int32{
 	10, // 9: weft.v1.Scp.DeleteScpPolicy:input_type -> weft.v1.DeleteScpPolicyRequest
 	12, // 10: weft.v1.Scp.ListScpPolicies:input_type -> weft.v1.ListScpPoliciesRequest
 	14, // 11: weft.v1.Scp.DrainProducer:input_type -> weft.v1.DrainProducerRequest
-	15, // 12: weft.v1.Scp.ForgetProducer:input_type -> weft.v1.ForgetProducerRequest
-	4,  // 13: weft.v1.Scp.GetScp:output_type -> weft.v1.GetScpResponse
-	7,  // 14: weft.v1.Scp.ListScpPairs:output_type -> weft.v1.ListScpPairsResponse
-	8,  // 15: weft.v1.Scp.SetScpPolicy:output_type -> weft.v1.ScpPolicy
-	11, // 16: weft.v1.Scp.DeleteScpPolicy:output_type -> weft.v1.DeleteScpPolicyResponse
-	13, // 17: weft.v1.Scp.ListScpPolicies:output_type -> weft.v1.ListScpPoliciesResponse
-	1,  // 18: weft.v1.Scp.DrainProducer:output_type -> weft.v1.ScpProducer
-	1,  // 19: weft.v1.Scp.ForgetProducer:output_type -> weft.v1.ScpProducer
-	13, // [13:20] is the sub-list for method output_type
-	6,  // [6:13] is the sub-list for method input_type
+	15, // 12: weft.v1.Scp.SetProducerWeight:input_type -> weft.v1.SetProducerWeightRequest
+	16, // 13: weft.v1.Scp.ForgetProducer:input_type -> weft.v1.ForgetProducerRequest
+	4,  // 14: weft.v1.Scp.GetScp:output_type -> weft.v1.GetScpResponse
+	7,  // 15: weft.v1.Scp.ListScpPairs:output_type -> weft.v1.ListScpPairsResponse
+	8,  // 16: weft.v1.Scp.SetScpPolicy:output_type -> weft.v1.ScpPolicy
+	11, // 17: weft.v1.Scp.DeleteScpPolicy:output_type -> weft.v1.DeleteScpPolicyResponse
+	13, // 18: weft.v1.Scp.ListScpPolicies:output_type -> weft.v1.ListScpPoliciesResponse
+	1,  // 19: weft.v1.Scp.DrainProducer:output_type -> weft.v1.ScpProducer
+	1,  // 20: weft.v1.Scp.SetProducerWeight:output_type -> weft.v1.ScpProducer
+	1,  // 21: weft.v1.Scp.ForgetProducer:output_type -> weft.v1.ScpProducer
+	14, // [14:22] is the sub-list for method output_type
+	6,  // [6:14] is the sub-list for method input_type
 	6,  // [6:6] is the sub-list for extension type_name
 	6,  // [6:6] is the sub-list for extension extendee
 	0,  // [0:6] is the sub-list for field type_name
@@ -1448,7 +1541,7 @@ func file_scp_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_scp_proto_rawDesc), len(file_scp_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

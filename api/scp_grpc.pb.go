@@ -19,13 +19,14 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Scp_GetScp_FullMethodName          = "/weft.v1.Scp/GetScp"
-	Scp_ListScpPairs_FullMethodName    = "/weft.v1.Scp/ListScpPairs"
-	Scp_SetScpPolicy_FullMethodName    = "/weft.v1.Scp/SetScpPolicy"
-	Scp_DeleteScpPolicy_FullMethodName = "/weft.v1.Scp/DeleteScpPolicy"
-	Scp_ListScpPolicies_FullMethodName = "/weft.v1.Scp/ListScpPolicies"
-	Scp_DrainProducer_FullMethodName   = "/weft.v1.Scp/DrainProducer"
-	Scp_ForgetProducer_FullMethodName  = "/weft.v1.Scp/ForgetProducer"
+	Scp_GetScp_FullMethodName            = "/weft.v1.Scp/GetScp"
+	Scp_ListScpPairs_FullMethodName      = "/weft.v1.Scp/ListScpPairs"
+	Scp_SetScpPolicy_FullMethodName      = "/weft.v1.Scp/SetScpPolicy"
+	Scp_DeleteScpPolicy_FullMethodName   = "/weft.v1.Scp/DeleteScpPolicy"
+	Scp_ListScpPolicies_FullMethodName   = "/weft.v1.Scp/ListScpPolicies"
+	Scp_DrainProducer_FullMethodName     = "/weft.v1.Scp/DrainProducer"
+	Scp_SetProducerWeight_FullMethodName = "/weft.v1.Scp/SetProducerWeight"
+	Scp_ForgetProducer_FullMethodName    = "/weft.v1.Scp/ForgetProducer"
 )
 
 // ScpClient is the client API for Scp service.
@@ -46,8 +47,14 @@ type ScpClient interface {
 	DeleteScpPolicy(ctx context.Context, in *DeleteScpPolicyRequest, opts ...grpc.CallOption) (*DeleteScpPolicyResponse, error)
 	// The policies, by type.
 	ListScpPolicies(ctx context.Context, in *ListScpPoliciesRequest, opts ...grpc.CallOption) (*ListScpPoliciesResponse, error)
-	// Gives a producer no new connections and leaves it those that it has.
+	// Gives a producer no new connections, nor, if another one serves, new requests on those that
+	// it has, without TLS.
 	DrainProducer(ctx context.Context, in *DrainProducerRequest, opts ...grpc.CallOption) (*ScpProducer, error)
+	// Sets the weight by which a producer gets new consumers and requests for a while, where the
+	// policy of its type has the algorithm app:NAME. An app that knows better which producer is
+	// to be chosen calls it. NotFound if there is no such producer; FailedPrecondition if the
+	// policy of its type has another algorithm.
+	SetProducerWeight(ctx context.Context, in *SetProducerWeightRequest, opts ...grpc.CallOption) (*ScpProducer, error)
 	// Forgets an instance, as one that has gone without deregistering, until it speaks again.
 	ForgetProducer(ctx context.Context, in *ForgetProducerRequest, opts ...grpc.CallOption) (*ScpProducer, error)
 }
@@ -120,6 +127,16 @@ func (c *scpClient) DrainProducer(ctx context.Context, in *DrainProducerRequest,
 	return out, nil
 }
 
+func (c *scpClient) SetProducerWeight(ctx context.Context, in *SetProducerWeightRequest, opts ...grpc.CallOption) (*ScpProducer, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ScpProducer)
+	err := c.cc.Invoke(ctx, Scp_SetProducerWeight_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *scpClient) ForgetProducer(ctx context.Context, in *ForgetProducerRequest, opts ...grpc.CallOption) (*ScpProducer, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ScpProducer)
@@ -148,8 +165,14 @@ type ScpServer interface {
 	DeleteScpPolicy(context.Context, *DeleteScpPolicyRequest) (*DeleteScpPolicyResponse, error)
 	// The policies, by type.
 	ListScpPolicies(context.Context, *ListScpPoliciesRequest) (*ListScpPoliciesResponse, error)
-	// Gives a producer no new connections and leaves it those that it has.
+	// Gives a producer no new connections, nor, if another one serves, new requests on those that
+	// it has, without TLS.
 	DrainProducer(context.Context, *DrainProducerRequest) (*ScpProducer, error)
+	// Sets the weight by which a producer gets new consumers and requests for a while, where the
+	// policy of its type has the algorithm app:NAME. An app that knows better which producer is
+	// to be chosen calls it. NotFound if there is no such producer; FailedPrecondition if the
+	// policy of its type has another algorithm.
+	SetProducerWeight(context.Context, *SetProducerWeightRequest) (*ScpProducer, error)
 	// Forgets an instance, as one that has gone without deregistering, until it speaks again.
 	ForgetProducer(context.Context, *ForgetProducerRequest) (*ScpProducer, error)
 	mustEmbedUnimplementedScpServer()
@@ -179,6 +202,9 @@ func (UnimplementedScpServer) ListScpPolicies(context.Context, *ListScpPoliciesR
 }
 func (UnimplementedScpServer) DrainProducer(context.Context, *DrainProducerRequest) (*ScpProducer, error) {
 	return nil, status.Error(codes.Unimplemented, "method DrainProducer not implemented")
+}
+func (UnimplementedScpServer) SetProducerWeight(context.Context, *SetProducerWeightRequest) (*ScpProducer, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetProducerWeight not implemented")
 }
 func (UnimplementedScpServer) ForgetProducer(context.Context, *ForgetProducerRequest) (*ScpProducer, error) {
 	return nil, status.Error(codes.Unimplemented, "method ForgetProducer not implemented")
@@ -312,6 +338,24 @@ func _Scp_DrainProducer_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Scp_SetProducerWeight_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetProducerWeightRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ScpServer).SetProducerWeight(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Scp_SetProducerWeight_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ScpServer).SetProducerWeight(ctx, req.(*SetProducerWeightRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Scp_ForgetProducer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ForgetProducerRequest)
 	if err := dec(in); err != nil {
@@ -360,6 +404,10 @@ var Scp_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DrainProducer",
 			Handler:    _Scp_DrainProducer_Handler,
+		},
+		{
+			MethodName: "SetProducerWeight",
+			Handler:    _Scp_SetProducerWeight_Handler,
 		},
 		{
 			MethodName: "ForgetProducer",

@@ -114,6 +114,7 @@ func (r *relay) route(ctx context.Context, req *http.Request, who consumer, clie
 		return nil, err
 	}
 	policy, list := r.policy(q.TargetNFType), r.front.proxy.strain.relieve(list, now, wanted{q.SNSSAIs, values.Get("dnn")})
+	list = r.weigh(list, policy, now)
 	if err := r.overloaded(list, policy); err != nil && len(e.tries) == 0 {
 		return nil, err
 	}
@@ -177,6 +178,14 @@ func (r *relay) policy(of sbi.NFType) *api.ScpPolicy {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.policyOf(of)
+}
+
+// weigh returns candidates by the weights of an app, if the policy has one choose.
+func (r *relay) weigh(list []candidate, policy *api.ScpPolicy, now int64) []candidate {
+	p := r.front.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.weights.weigh(list, policy, now)
 }
 
 // overloaded returns the answer 503 if no candidate may take the request: each has reached

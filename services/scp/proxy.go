@@ -51,6 +51,7 @@ type proxy struct {
 	apart     apart
 	refused   refusals
 	policies  *object.Store[*api.ScpPolicy]
+	weights   appWeights
 	searches  searches
 	serving   bool   // the front listens
 	silent    string // why it does not
@@ -65,7 +66,7 @@ type proxy struct {
 func newProxy(cfg *Config, policies object.Bucket, log *slog.Logger) *proxy {
 	p := &proxy{
 		log: log, out: make(chan struct{}, 1), hosts: object.NewHosts(), registry: newRegistry(), names: cfg.names(),
-		endpoints: map[string]*endpoint{}, apart: apart{}, refused: refusals{},
+		endpoints: map[string]*endpoint{}, apart: apart{}, refused: refusals{}, weights: appWeights{},
 		direct: newDirect(), ways: newWays(), traffic: newTraffic(noCounter, noHistogram), single: newPairMeter(unreadPairs{}), searches: searches{}, nrf: "not asked yet", shelf: newShelf(), ready: make(chan struct{}),
 	}
 	p.strain = newStrain(func(a netip.Addr) flow.Location {
@@ -360,7 +361,7 @@ func (p *proxy) overloadOf(policy *api.ScpPolicy) int {
 }
 
 var (
-	algorithms = []string{"weighted", "least", "hash", twoChoices, byLocality}
+	algorithms = []string{"weighted", "least", "hash", twoChoices, byLocality, appPrefix + "NAME"}
 	pers       = []string{"pair", "connection"}
 	agains     = []string{"bound", "balance"}
 )
@@ -383,7 +384,13 @@ func readPolicy(m *api.ScpPolicy) (*api.ScpPolicy, error) {
 		if *x.is == "" {
 			*x.is = x.words[0]
 		}
-		if *x.is = strings.ToLower(*x.is); !slices.Contains(x.words, *x.is) {
+		if *x.is = strings.ToLower(*x.is); x.key == "algorithm" && strings.HasPrefix(*x.is, appPrefix) {
+			if err := api.CheckName("algorithm "+appPrefix, (*x.is)[len(appPrefix):]); err != nil {
+				return fail("%w", err)
+			}
+			continue
+		}
+		if !slices.Contains(x.words, *x.is) {
 			return fail("%s %q: want %s", x.key, *x.is, strings.Join(x.words, ", "))
 		}
 	}

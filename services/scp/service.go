@@ -29,7 +29,7 @@ func Spec() weft.Spec {
 		Name: "scp",
 		Doc:  "lets 5G network functions find and reach each other through the switches",
 		Serves: weft.Methods(api.GetScp, api.ListScpPairs, api.SetScpPolicy, api.DeleteScpPolicy, api.ListScpPolicies,
-			api.DrainProducer, api.ForgetProducer),
+			api.DrainProducer, api.ForgetProducer, api.SetProducerWeight),
 		Calls:      weft.Methods(api.ListVips, api.SetOwnedVip, api.DeleteOwnedVip, api.ListPairs, api.Send, api.Apply, api.SetStanding, api.ReadFlows),
 		Reads:      reads,
 		Subscribes: weft.Subjects(api.RolesSettledEvent, api.FlowsObservedEvent),
@@ -262,6 +262,9 @@ func handle(env *weft.Env, p *proxy, b balancer) {
 		return &api.ListScpPoliciesResponse{Policies: p.policies.List()}, nil
 	})
 	weft.Handle(env, api.DrainProducer, func(_ context.Context, req *api.DrainProducerRequest) (*api.ScpProducer, error) { return p.drain(req) })
+	weft.Handle(env, api.SetProducerWeight, func(_ context.Context, req *api.SetProducerWeightRequest) (*api.ScpProducer, error) {
+		return setWeight(p, req, now())
+	})
 	weft.Handle(env, api.ForgetProducer, func(_ context.Context, req *api.ForgetProducerRequest) (*api.ScpProducer, error) {
 		return p.forgetProducer(req)
 	})

@@ -3,6 +3,7 @@ package scp
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -199,4 +200,34 @@ func (p *proxy) forgetProducer(req *api.ForgetProducerRequest) (*api.ScpProducer
 	}
 	p.end(x)
 	return x.message(), nil
+}
+
+// How long the weight of an app counts, in seconds.
+const (
+	appWeightTime = 60 // unless the app says otherwise
+	appWeightMost = 3600
+)
+
+// setWeight sets the weight of a producer.
+func setWeight(p *proxy, req *api.SetProducerWeightRequest, now int64) (*api.ScpProducer, error) {
+	app, seconds := strings.ToLower(req.GetApp()), cmp.Or(req.GetSeconds(), appWeightTime)
+	switch {
+	case req.GetWeight() > mostWeight:
+		return nil, api.Errorf(codes.InvalidArgument, "weight %d: want at most %d", req.GetWeight(), mostWeight)
+	case seconds > appWeightMost:
+		return nil, api.Errorf(codes.InvalidArgument, "seconds %d: want at most %d", seconds, appWeightMost)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.book[strings.ToLower(req.GetInstance())]
+	if x == nil {
+		return nil, api.Errorf(codes.NotFound, "there is no producer %q; weft scp get shows those there are", req.GetInstance())
+	}
+	if of := x.profile.NFType; p.policyOf(of).GetAlgorithm() != appPrefix+app {
+		return nil, api.Errorf(codes.FailedPrecondition, "the policy of %s has the algorithm %s: weft scp policy set %s --algorithm app:%s", of, p.policyOf(of).GetAlgorithm(), of, app)
+	}
+	maps.DeleteFunc(p.weights, func(_ appWeightKey, w appWeight) bool { return now >= w.until })
+	p.weights[appWeightKey{app, x.id()}] = appWeight{int(req.GetWeight()), now + int64(seconds)*int64(time.Second)}
+	p.touch()
+	return newReport(p, nil, now).producer(x), nil
 }

@@ -206,6 +206,9 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 	case byLocality: // by the priorities of members
 		v.Policy = "weighted"
 	}
+	if strings.HasPrefix(v.Policy, appPrefix) { // by the weights of members
+		v.Policy = "weighted"
+	}
 	if listen, _ := cfg.listen(); p.serving && d.Scheme == "http" && listen.IsValid() && listen.Addr().Is4() == a.Is4() {
 		v.Refuse = "to: " + listen.String() // which says over HTTP why
 	}
@@ -230,7 +233,13 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 			if is.reduction == 100 && pm.State == "" {
 				pm.State = "draining"
 			}
-			share := poolMember{pm, float64(weight(is.capacity(x.Capacity), load)) / float64(sharing(points, x))}
+			counts := int(weight(is.capacity(x.Capacity), load))
+			if w, has := p.weights.of(policy, m.id(), now); has {
+				if counts = w; w == 0 && pm.State == "" {
+					pm.State = "draining"
+				}
+			}
+			share := poolMember{pm, float64(counts) / float64(sharing(points, x))}
 			if is.reduction > 0 {
 				share.share *= float64(100-is.reduction) / 100
 			}

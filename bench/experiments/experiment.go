@@ -34,6 +34,8 @@ type Experiment struct {
 	QuickRuns int // rounds of a quick run
 	// Transports are those between services that it compares unless told otherwise.
 	Transports []string
+	// Cores are the real cores that it measures if told to, instead of simulated functions.
+	Cores []string
 	// Columns are those of data.csv, after case and round.
 	Columns []string
 	// Cases are what is compared. They take turns, round by round.

@@ -26,7 +26,8 @@ type Parameters struct {
 	Quick      bool     `json:"quick"`
 	Runs       int      `json:"runs"` // of each case
 	Seed       uint64   `json:"seed"`
-	Build      string   `json:"build"` // of Weft
+	Build      string   `json:"build"`          // of Weft
+	Core       string   `json:"core,omitempty"` // of real functions; empty: simulated
 }
 
 // CheckTransports says which transport there is not.
@@ -52,6 +53,7 @@ func (p Parameters) differences(earlier Parameters) []string {
 	differ("quick", earlier.Quick, p.Quick)
 	differ("runs", earlier.Runs, p.Runs)
 	differ("seed", earlier.Seed, p.Seed)
+	differ("core", earlier.Core, p.Core)
 	differ("build", earlier.Build, p.Build)
 	return list
 }

@@ -99,6 +99,7 @@ type experimentConfig struct {
 	seed       uint64
 	limit      time.Duration
 	dir        string
+	core       string
 	output     string
 }
 
@@ -148,7 +149,7 @@ that fails, or a figure that misses its bound, is no error: the table says so.`,
 			if err != nil {
 				return cli.Usagef(cmd, "%w", err)
 			}
-			if err := c.check(); err != nil {
+			if err := errors.Join(c.check(), c.checkCore(list)); err != nil {
 				return cli.Usagef(cmd, "%w", err)
 			}
 			return c.run(cmd, list)
@@ -161,6 +162,7 @@ that fails, or a figure that misses its bound, is no error: the table says so.`,
 	f.IntVar(&c.runs, "runs", 0, "rounds, in each of which every case has its turn (default: those of weft experiment list)")
 	f.Uint64Var(&c.seed, "seed", 1, "seed of all that is chosen at random")
 	f.DurationVar(&c.limit, "limit", 30*time.Minute, "time of each experiment, after which no round begins; 0 is none")
+	f.StringVar(&c.core, "core", "", "measure real network functions, which must be installed: open5gs (scp-faults)")
 	f.StringVar(&c.dir, "dir", "experiments-data", "directory of the results")
 	f.StringVarP(&c.output, "output", "o", "text", "text or json")
 	cmd.MarkFlagDirname("dir")
@@ -193,9 +195,19 @@ func (c *experimentConfig) check() error {
 	return nil
 }
 
+// checkCore says which experiment has no such core.
+func (c *experimentConfig) checkCore(list []experiments.Experiment) error {
+	for _, e := range list {
+		if c.core != "" && !slices.Contains(e.Cores, c.core) {
+			return fmt.Errorf("--core %q: %s has no such core; scp-faults has open5gs", c.core, e.Name)
+		}
+	}
+	return nil
+}
+
 // parameters are those of one experiment.
 func (c *experimentConfig) parameters(e experiments.Experiment) experiments.Parameters {
-	p := experiments.Parameters{Transports: c.transports, Quick: c.quick, Runs: c.runs, Seed: c.seed, Build: run.Build().Version}
+	p := experiments.Parameters{Transports: c.transports, Quick: c.quick, Runs: c.runs, Seed: c.seed, Core: c.core, Build: run.Build().Version}
 	if len(p.Transports) == 0 {
 		p.Transports = e.Transports
 	}

@@ -178,13 +178,24 @@ application is away.`,
 other: in the plan single, and in split with scp in a process of its own. Meanwhile both consumers send requests to the end point every 10 ms,
 by a connection each, and by one that is kept. sent, failed: these requests. broken: of the two pairs, those that have had another producer, or
 whose kept connection has ended. answers_ms: from the fault, or the end of the attack, until discovery answers with the same end point, asked every
-20 ms from a host of its own, whether or not earlier ones are answered. bad: whether anything is not as it should be, which verdict says: a fault of a
+20 ms from a host of its own, whether or not earlier ones are answered. With --core open5gs two AUSF, two UDM and the NRF are Open5GS's, and
+answers_ms is until an authentication succeeds, which an AMF sends to the end point of the AUSF; requests are authentications. bad: whether anything is not as it should be, which verdict says: a fault of a
 producer may fail its requests and move its pairs, all others may not; discovery answers within a second; what is not to be accepted is refused.`,
 		Deviation: `NRF, producers and consumers are simulated, in one process, so that they can be silent, wrong or gone at will. Heartbeats are sent
 every second, may be two apart, and late by a second (scp.margin), so that a round does not take long; what is discovered is valid for a second.`,
 		Runs: 10, QuickRuns: 1, Transports: []string{"grpc"},
 		Columns: []string{"fault", "sent", "failed", "broken", "answers_ms", "bad", "verdict"},
-		Cases: func(experiments.Parameters) (list []experiments.Case) {
+		Cores:   []string{realCore},
+		Cases: func(p experiments.Parameters) (list []experiments.Case) {
+			if p.Core == realCore {
+				return []experiments.Case{{Name: realCore, Open: func(ctx context.Context, _ *experiments.Context) (experiments.Subject, error) {
+					b, err := openReal(ctx)
+					if err != nil {
+						return nil, err
+					}
+					return b, nil
+				}}}
+			}
 			for _, plan := range faultPlans() {
 				list = append(list, experiments.Case{Name: plan, Open: func(ctx context.Context, _ *experiments.Context) (experiments.Subject, error) {
 					b, err := openFaults(ctx, "", plan)
@@ -220,6 +231,12 @@ func sumFaults(c *experiments.Context) error {
 	for _, f := range faults() {
 		names = append(names, f.name)
 	}
+	if c.Core == realCore {
+		plans, names = []string{realCore}, nil
+		for _, f := range realFaults() {
+			names = append(names, f.name)
+		}
+	}
 	for i, plan := range plans {
 		dots := figure.Series{Name: plan, Kind: figure.Dots, Colour: i + 1}
 		bad := math.NaN()
@@ -251,7 +268,7 @@ func sumFaults(c *experiments.Context) error {
 				bad = 0
 			}
 			bad += sum("bad")
-			if strings.Contains(name, "killed -9") {
+			if plan != realCore && strings.Contains(name, "killed -9") {
 				c.Compare(experiments.Claim{Figure: "-", What: name + ", discovery answers again, " + plan, Paper: "-", Unit: "ms"}.Of(of).AtMost(float64(mark.Milliseconds())),
 					experiments.Claim{Figure: "-", What: name + ", requests of pairs that failed, " + plan, Paper: "-", Ours: line.Failed}.AtMost(0))
 			}

@@ -2,6 +2,7 @@ package scp
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/weft-sdn/weft/bench/experiments/experimentstest"
@@ -66,5 +67,13 @@ Inter-|   Receive                                                |  Transmit
 		if _, _, err := parseIP(wrong); err == nil {
 			t.Errorf("%q is read", wrong)
 		}
+	}
+}
+
+// A real core that is not installed is refused before anything is made.
+func TestRealCoreIsMissing(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if _, err := openReal(t.Context()); err == nil || !strings.Contains(err.Error(), "open5gs-nrfd is not in PATH") {
+		t.Errorf("%v", err)
 	}
 }

@@ -1,7 +1,6 @@
 package scp
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -108,8 +106,7 @@ func (n *notifier) subscribe(w http.ResponseWriter, r *http.Request, client neti
 		r.Header.Del("Accept-Encoding") // the answer is read
 	}
 	n.front.proxy.count.passed.Add(1)
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	keepBody(r, body)
 	n.front.toNRF(w, r)
 }
 

@@ -2,6 +2,7 @@ package scp
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -240,7 +241,10 @@ func (p *proxy) survey(ctx context.Context, nrf *nrf) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	if err != nil {
+	if problem := (*sbi.ProblemDetails)(nil); errors.As(err, &problem) {
+		p.said(problem.Detail)
+		return true // asking sooner does not help
+	} else if err != nil {
 		p.failed(err)
 		return false
 	}

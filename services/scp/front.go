@@ -284,8 +284,16 @@ func (f *front) register(w http.ResponseWriter, r *http.Request, client netip.Ad
 		return
 	}
 	f.proxy.count.passed.Add(1)
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	keepBody(r, body)
 	f.toNRF(w, r.WithContext(context.WithValue(r.Context(), watched{}, &change{method: r.Method, id: id, by: client, body: plain})))
+}
+
+// keepBody gives a request a body that can be sent again: a server may end a connection that
+// was idle when the request is on its way, and not look at it.
+func keepBody(r *http.Request, body []byte) {
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
 }
 
 // acquaint asks the NRF for an instance that has not passed the front, so that it is

@@ -3,6 +3,7 @@ package scp
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -51,6 +52,14 @@ func (r *relay) serve(w http.ResponseWriter, req *http.Request, client netip.Add
 		return
 	}
 	req.Body = http.MaxBytesReader(w, req.Body, mostRelayed)
+	if 0 < req.ContentLength && req.ContentLength <= mostKept {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			r.refuse(w, unreached(err))
+			return
+		}
+		keepBody(req, body)
+	}
 	r.front.proxy.count.relayed.Add(1)
 	r.pass.ServeHTTP(w, req.WithContext(context.WithValue(ctx, indirectKey{}, e)))
 }

@@ -1,7 +1,6 @@
 package scp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/weft-sdn/weft/sbi"
@@ -50,8 +48,7 @@ func (n *notifier) notify(w http.ResponseWriter, r *http.Request, client netip.A
 	}
 	all := n.translate(r.Context(), c, body)
 	for i := len(all) - 1; i >= 0; i-- { // the last answer is the first one's
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(all[i])), int64(len(all[i]))
-		r.Header.Set("Content-Length", strconv.Itoa(len(all[i])))
+		keepBody(r, all[i])
 		if i > 0 {
 			n.front.relay.send(&discard{http.Header{}}, r, to, at)
 			continue

@@ -223,6 +223,8 @@ func (n *nrf) instances(ctx context.Context) ([]string, error) {
 		list.Links = list.Link
 	}
 	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden: // an NRF that wants access tokens of everybody
+		return nil, sbi.Problem(status, "", fmt.Sprintf("the NRF does not list its instances to the front: status %d", status))
 	case err != nil:
 		return nil, fmt.Errorf("the NRF lists no instances: %w", err)
 	case status != http.StatusOK || list.Links == nil:

@@ -22,6 +22,7 @@ import (
 // Bounds of what is passed on.
 const (
 	mostRelayed  = 16 << 20 // octets of a body, in either direction
+	mostKept     = 64 << 10 // octets of a body that can be sent again
 	relayTime    = 10 * time.Second
 	relayLongest = 25 * time.Second
 	reachTime    = time.Second // for a connection to a producer
@@ -161,6 +162,9 @@ func (r *relay) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		if out.URL, out.Host = &u, u.Host; body != nil {
 			out.Body = io.NopCloser(body)
+		}
+		if req.GetBody != nil {
+			out.Body, _ = req.GetBody() // of keepBody
 		}
 		start := time.Now()
 		ended := r.chooser.begin(x.at.Addr)

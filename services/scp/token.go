@@ -1,12 +1,10 @@
 package scp
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"github.com/weft-sdn/weft/sbi"
@@ -28,8 +26,7 @@ func (f *front) token(w http.ResponseWriter, r *http.Request, client netip.Addr)
 		body = other
 	}
 	f.proxy.count.passed.Add(1)
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	keepBody(r, body)
 	f.toNRF(w, r)
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +69,7 @@ func TestSlowNRFIsWaitedForOnce(t *testing.T) {
 		n := &slowNRF{rig: g}
 		for range 3 {
 			q := &sbi.Query{TargetNFType: target, Requester: sbi.Requester{NFType: sbi.AMF}}
-			if a, err := g.proxy.discover(t.Context(), q, netip.Addr{}, n, g.now.Load); (err == nil) != known {
+			if a, err := g.proxy.discover(t.Context(), q, asker{}, n, g.now.Load); (err == nil) != known {
 				t.Errorf("%s: %v, %v", target, a, err)
 			}
 		}

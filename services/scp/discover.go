@@ -2,6 +2,7 @@ package scp
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -108,11 +109,27 @@ func key(q *sbi.Query) string {
 	return k.Values().Encode()
 }
 
-// discover answers a discovery from a client: from what is known if the NRF has been asked
+// asker is who sends a discovery.
+type asker struct {
+	at          netip.Addr // invalid if that is not known
+	credentials string     // by which the NRF judges it, such as an access token; others' answers are not for it
+}
+
+// credentialsOf returns what is in a request by which the NRF may judge who asks.
+func credentialsOf(h http.Header) string {
+	token, client := h.Values("Authorization"), h.Values("3gpp-Sbi-Client-Credentials")
+	if len(token)+len(client) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.Join(token, "\x00") + "\x00\x00" + strings.Join(client, "\x00")))
+	return string(sum[:])
+}
+
+// discover answers a discovery: from what is known if the NRF has been asked
 // within the validity period, or does not answer.
-func (p *proxy) discover(ctx context.Context, q *sbi.Query, from netip.Addr, nrf repository, clock func() int64) (*answer, error) {
+func (p *proxy) discover(ctx context.Context, q *sbi.Query, who asker, nrf repository, clock func() int64) (*answer, error) {
 	q.ServiceNames = slices.Clone(q.ServiceNames)
-	k := key(q)
+	k, from := key(q)+who.credentials, who.at
 	p.mu.Lock()
 	if slices.ContainsFunc(p.byType[q.TargetNFType], func(x *producer) bool { return p.beside(from, x.points) }) {
 		here, _ := p.located(from)

@@ -180,7 +180,8 @@ func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.A
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), f.proxy.cfg.Load().NRFTimeout+vipTime)
 	defer cancel()
-	a, err := f.proxy.discover(ctx, q, client, &asking{f, r}, f.now)
+	who := asker{client, credentialsOf(r.Header)}
+	a, err := f.proxy.discover(ctx, q, who, &asking{f, r}, f.now)
 	for err == nil && len(a.vips) > 0 {
 		waiting, stop := context.WithTimeout(ctx, vipTime)
 		err = f.await(waiting, a.vips)
@@ -188,7 +189,7 @@ func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.A
 			break
 		}
 		if errors.Is(err, errRefused) {
-			a, err = f.proxy.discover(ctx, q, client, &asking{f, r}, f.now) // without that VIP
+			a, err = f.proxy.discover(ctx, q, who, &asking{f, r}, f.now) // without that VIP
 		} else {
 			err = notReady()
 		}

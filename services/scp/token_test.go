@@ -58,3 +58,35 @@ func TestTokens(t *testing.T) {
 		}
 	}
 }
+
+// A discovery that the NRF lets through for one access token is not answered to who has
+// another, or none, before the NRF has been asked.
+func TestDiscoveryNeedsToken(t *testing.T) {
+	g := newRig(t)
+	g.register(1, sbi.AMF)
+	g.register(5, sbi.UDM)
+	g.handler.Store(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == discoveryPath && r.Header.Get("Authorization") != "Bearer good" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		g.nrf.ServeHTTP(w, r)
+	}))
+	for i, c := range []struct {
+		token string
+		want  int
+	}{{"Bearer good", 200}, {"Bearer bad", 401}, {"", 401}, {"Bearer good", 200}} {
+		var header []string
+		if c.token != "" {
+			header = []string{"Authorization", c.token}
+		}
+		if status, _, _ := g.discover(1, sbi.AMF, sbi.UDM, "", header...); status != c.want {
+			t.Errorf("%d, %q: %d, want %d", i, c.token, status, c.want)
+		}
+	}
+	g.nrf.set(func(n *fakeNRF) {
+		if n.searches != 1 {
+			t.Errorf("the NRF was asked %d times with the good one", n.searches)
+		}
+	})
+}

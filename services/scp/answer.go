@@ -133,7 +133,7 @@ func (f *finding) addEndpoints(from netip.Addr) error {
 		found := kinds[g]
 		g.Locality = near
 		members := p.members(g)
-		if p.besideOne(from, members) {
+		if besideOne(p, from, members) {
 			continue
 		}
 		e := p.endpointOf(g, members, f.now)

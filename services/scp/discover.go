@@ -131,7 +131,7 @@ func (p *proxy) discover(ctx context.Context, q *sbi.Query, who asker, nrf repos
 	q.ServiceNames = slices.Clone(q.ServiceNames)
 	k, from := key(q)+who.credentials, who.at
 	p.mu.Lock()
-	if slices.ContainsFunc(p.byType[q.TargetNFType], func(x *producer) bool { return p.beside(from, x.points) }) {
+	if slices.ContainsFunc(p.byType[q.TargetNFType], func(x *producer) bool { return beside(p, from, x.points) }) {
 		here, _ := p.located(from)
 		k += "&" + here.At.String()
 	} else {

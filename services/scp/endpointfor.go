@@ -22,22 +22,6 @@ type requester struct {
 	at  netip.Addr // from where it is to connect; invalid if that is not known
 }
 
-// beside reports whether one of some end points is at the port of the network where a client
-// is. Then no other address can stand for it: what the two send each other need not come to a
-// switch, such as between functions of one machine. It is called with mu held.
-func (p *proxy) beside(client netip.Addr, points []sbi.EndPoint) bool {
-	here, known := p.located(client)
-	return known && slices.ContainsFunc(points, func(e sbi.EndPoint) bool {
-		at, known := p.located(e.Addr.Addr())
-		return known && at.At == here.At
-	})
-}
-
-// besideOne is beside one of some members.
-func (p *proxy) besideOne(client netip.Addr, members []member) bool {
-	return slices.ContainsFunc(members, func(m member) bool { return p.beside(client, m.points) })
-}
-
 // endpointFor returns the end point by which a requester reaches an instance, with its
 // profile, and the VIPs that the profile names. There is no profile if the instance has
 // no end point, if the requester may not use it or is beside a member, or if consumers may
@@ -48,7 +32,7 @@ func endpointFor(p *proxy, x *producer, who requester, now int64) (by endpointRe
 	}
 	by.of = groupOf(x)
 	members := p.members(by.of)
-	if !interchangeable(members) || p.besideOne(who.at, members) {
+	if !interchangeable(members) || besideOne(p, who.at, members) {
 		return by, nil, nil
 	}
 	e := p.endpointOf(by.of, members, now)

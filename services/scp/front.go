@@ -1,7 +1,6 @@
 package scp
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -35,7 +34,6 @@ const (
 	retryOverload  = 5 * time.Second
 	retryNobody    = time.Second
 	listenInterval = time.Second
-	surveyInterval = 10 * time.Second // how often the NRF is asked for those who do not pass the front
 )
 
 // front answers consumers in place of the NRF, and passes on to it what is not a
@@ -287,14 +285,6 @@ func (f *front) register(w http.ResponseWriter, r *http.Request, client netip.Ad
 	f.proxy.count.passed.Add(1)
 	keepBody(r, body)
 	f.toNRF(w, r.WithContext(context.WithValue(r.Context(), watched{}, &change{method: r.Method, id: id, by: client, body: plain})))
-}
-
-// keepBody gives a request a body that can be sent again: a server may end a connection that
-// was idle when the request is on its way, and not look at it.
-func keepBody(r *http.Request, body []byte) {
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	r.Header.Set("Content-Length", strconv.Itoa(len(body)))
 }
 
 // acquaint asks the NRF for an instance that has not passed the front, so that it is

@@ -192,8 +192,10 @@ func (p *producer) serves(now int64, margin time.Duration) (state, reason string
 	return "", ""
 }
 
-// pastTime is for how long connections to the NRF that the front has not taken may go on.
-const pastTime = 5 * time.Minute
+const (
+	pastTime       = 5 * time.Minute  // for how long connections to the NRF that the front has not taken may go on
+	surveyInterval = 10 * time.Second // how often the NRF is asked for those who do not pass the front
+)
 
 // goesPast reports whether the heartbeats of the instance reach the NRF by connections from
 // when the front was away, of which a function may have several: the NRF lists it.

@@ -126,7 +126,7 @@ func (p *proxy) restore(now int64) (instance, endpoints func(key, value string))
 					p.names[name] = at
 				}
 			}
-			p.resolve(x)
+			resolve(p, x)
 			x.unproven = k.Doubted
 			if x.drained, x.relayed = k.Drained, k.Relayed; k.Watched {
 				x.heard = now
@@ -191,7 +191,7 @@ func (p *proxy) learn(x *producer) error {
 	if !idForm.MatchString(x.id()) {
 		return fmt.Errorf("%.80q is no instance id", x.id())
 	}
-	p.resolve(x)
+	resolve(p, x)
 	was := p.book[x.id()]
 	if p.ended[x.id()] != nil && x.heard == 0 {
 		return nil // the NRF does not know yet
@@ -233,8 +233,8 @@ func (p *proxy) learn(x *producer) error {
 }
 
 // resolve finds where an instance is. Nobody else stands for the NRF, at whichever of its
-// addresses it is asked: not an end point. It is called with mu held.
-func (p *proxy) resolve(x *producer) {
+// addresses it is asked: not an end point. It is called with the proxy's mu held.
+func resolve(p *proxy, x *producer) {
 	x.resolve(p.names)
 	nrf, _, _ := p.cfg.Load().nrf()              // Validate has seen it
 	own := !x.by.IsValid() || x.by == nrf.Addr() // who else registers it wants to be taken for it

@@ -22,7 +22,7 @@ func (f *front) token(w http.ResponseWriter, r *http.Request, client netip.Addr)
 		sbi.WriteProblem(w, unreachable(err))
 		return
 	}
-	if other := f.proxy.tokenFor(body, client); other != nil {
+	if other := tokenFor(f.proxy, body, client); other != nil {
 		body = other
 	}
 	f.proxy.count.passed.Add(1)
@@ -33,7 +33,7 @@ func (f *front) token(w http.ResponseWriter, r *http.Request, client netip.Addr)
 // tokenFor returns the request for a token that is good at every producer of the end point
 // which a request, a form, names; nil if it names none, or if it is not known of which type
 // the consumer is, which the NRF then has to know.
-func (p *proxy) tokenFor(body []byte, client netip.Addr) []byte {
+func tokenFor(p *proxy, body []byte, client netip.Addr) []byte {
 	form, err := url.ParseQuery(string(body))
 	if err != nil || len(form["targetNfInstanceId"]) != 1 {
 		return nil

@@ -197,6 +197,18 @@ func (b *store) setDefault(ctx context.Context, req *api.SetFirewallDefaultReque
 	return resp, nil
 }
 
+// edits returns the edits that give numbers their rules; nil is none.
+func (b *store) edits(next map[uint32]*rule) (list []object.Edit) {
+	done := map[string]bool{}
+	for _, n := range slices.Sorted(maps.Keys(next)) {
+		if key := chunkKey(n); !done[key] {
+			done[key] = true
+			list = append(list, b.kept.Edit(key, func(*record) (*record, error) { return b.chunkOf(n, next), nil }))
+		}
+	}
+	return list
+}
+
 // parseSwitch reads the dpid of a request; an empty one is 0.
 func parseSwitch(dpid string) (sw flow.DPID, err error) {
 	if dpid != "" {

@@ -229,6 +229,3 @@ func passing(priority uint16, m flow.Match, number uint32) flow.Entry {
 func dropping(priority uint16, m flow.Match, number uint32) flow.Entry {
 	return flow.Entry{Table: flow.TableFirewall, Priority: priority, Match: m, Cookie: flow.NewCookie(flow.OwnerFirewall, 0, number)}
 }
-
-// number marks a rule's entries.
-func (r *rule) number() uint32 { return r.msg.Number }

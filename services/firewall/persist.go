@@ -13,7 +13,6 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/object"
 )
 
 // chunk is how many rules share one key of the store, by their numbers: a change
@@ -34,6 +33,7 @@ func chunkKey(n uint32) string { return fmt.Sprintf("%s%08d", keyRules, n/chunk)
 type record struct {
 	said  proto.Message
 	rules map[uint32]*rule // of it, by number
+	value []byte           // as stored; nil: not yet
 }
 
 // messageOf returns an empty message of a key; nil if no record has it.
@@ -62,13 +62,17 @@ func keyOf(said proto.Message) (string, error) {
 	return "", errors.New("not the firewall's")
 }
 
-func (p *record) format() ([]byte, error) {
-	return proto.MarshalOptions{Deterministic: true}.Marshal(p.said)
+// format returns what is stored of a record.
+func (p *record) format() (_ []byte, err error) {
+	if p.value == nil {
+		p.value, err = proto.Marshal(p.said)
+	}
+	return p.value, err
 }
 
 // readRecord reads a record that is stored.
 func (b *book) readRecord(key string, value []byte) (*record, error) {
-	p := &record{said: messageOf(key)}
+	p := &record{said: messageOf(key), value: value}
 	if p.said == nil {
 		return nil, errors.New("not the firewall's")
 	}
@@ -158,23 +162,11 @@ func numbersWith(n uint32) iter.Seq[uint32] {
 	}
 }
 
-// edits returns the edits that give numbers their rules; nil is none.
-func (b *store) edits(next map[uint32]*rule) (list []object.Edit) {
-	done := map[string]bool{}
-	for _, n := range slices.Sorted(maps.Keys(next)) {
-		if key := chunkKey(n); !done[key] {
-			done[key] = true
-			list = append(list, b.kept.Edit(key, func(*record) (*record, error) { return b.chunkOf(n, next), nil }))
-		}
-	}
-	return list
-}
-
 // chunkOf returns the record of a number's chunk in which others have the rules of next;
 // nil if none has one.
 func (b *book) chunkOf(n uint32, next map[uint32]*rule) *record {
 	m := &api.AddFirewallRulesRequest{}
-	p := &record{m, map[uint32]*rule{}}
+	p := &record{said: m, rules: map[uint32]*rule{}}
 	for n := range numbersWith(n) {
 		r, changed := next[n]
 		if !changed {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -111,6 +112,48 @@ func newRule(m *api.FirewallRule) (*rule, error) {
 	}
 	return r, checkFields(r.parsed)
 }
+
+// checkFields returns an error if rules cannot ask for a field. What switches refuse the
+// controller judges; of these fields it gets nothing, and a rule would be passed.
+func checkFields(conditions []condition) error {
+	for _, c := range conditions {
+		for _, f := range []flow.Field{flow.FieldMetadata, flow.FieldInPhyPort} {
+			if c.match.Set.Has(f) {
+				return fmt.Errorf("match %v: it says nothing of the packet, and the controller, which judges where switches cannot, does not get it; leave it out", f)
+			}
+		}
+	}
+	return nil
+}
+
+// needs returns what a rule asks of switches, beyond what the controller makes up for: it
+// judges what a switch cannot ask for, but of the packet's fields alone.
+func needs(conditions []condition) (list []api.Need) {
+	if slices.ContainsFunc(conditions, func(c condition) bool { return c.match.Set.Has(flow.FieldTunnelID) }) {
+		list = append(list, api.NeedTunnelID)
+	}
+	return list
+}
+
+// conditions returns what a rule asks for; a tenant's rule asks for it in each of
+// the tenant's virtual networks.
+func (r *rule) conditions() ([]condition, error) {
+	if !r.wide {
+		return parseConditions(r.msg)
+	}
+	var list []condition
+	for _, vlan := range r.vlans {
+		some, err := parseConditions(&api.FirewallRule{Match: r.msg.Match, Vlan: uint32(vlan)})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, some...)
+	}
+	return list, nil
+}
+
+// number marks a rule's entries.
+func (r *rule) number() uint32 { return r.msg.Number }
 
 // portFields are the fields that may be ranges, with their protocols.
 var portFields = map[string]string{

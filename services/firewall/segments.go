@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
 )
@@ -47,21 +46,4 @@ func (b *store) follow(ctx context.Context) {
 			b.log.Warn("which VLANs are whose is not kept: after a restart, rules of tenants wait for the service tenants", "error", err)
 		}
 	}
-}
-
-// conditions returns what a rule asks for; a tenant's rule asks for it in each of
-// the tenant's virtual networks.
-func (r *rule) conditions() ([]condition, error) {
-	if !r.wide {
-		return parseConditions(r.msg)
-	}
-	var list []condition
-	for _, vlan := range r.vlans {
-		some, err := parseConditions(&api.FirewallRule{Match: r.msg.Match, Vlan: uint32(vlan)})
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, some...)
-	}
-	return list, nil
 }

@@ -49,7 +49,8 @@ type remoteService struct {
 	service  string
 	epoch    uint64
 	subjects []*local.Subject
-	gone     atomic.Bool // it has stopped
+	runs     map[*local.Subject]uint64 // the run of the publisher of which it has been sent all
+	gone     atomic.Bool               // it has stopped
 }
 
 // queued is one event for one service.
@@ -153,20 +154,26 @@ func (o *sender) detach(e *members.Entry, receives func(service string) bool) {
 	}
 }
 
-// attach subscribes a service in the other process to a subject, unless it is
-// subscribed already.
+// attach subscribes a service in the other process to a subject. If it is subscribed
+// already and another run of the publisher has begun here since, it receives all that this
+// publishes, and is sent the mark that it is complete.
 func (o *sender) attach(sub *local.Subject, s members.ServiceState, source publisher) {
 	o.mu.Lock()
 	at := o.subs[s.Name]
 	if at == nil || at.epoch != s.Epoch {
-		at = &remoteService{service: s.Name, epoch: s.Epoch}
+		at = &remoteService{service: s.Name, epoch: s.Epoch, runs: map[*local.Subject]uint64{}}
 		o.subs[s.Name] = at
 	}
 	if !slices.Contains(at.subjects, sub) {
 		at.subjects = append(at.subjects, sub)
 	}
+	run := at.runs[sub]
+	at.runs[sub] = source.epoch
 	o.mu.Unlock()
 	sub.AddRemote(remote{o, at, sub}, func(facts []any) { o.sendRetained(sub, at, source, facts) })
+	if run != 0 && run != source.epoch {
+		o.sendRetained(sub, at, source, nil)
+	}
 }
 
 // sendRetained queues the retained events of a subject and a mark that they are

@@ -85,14 +85,15 @@ soak: setup
 
 # What takes longer than make test may: every fault over every transport, what
 # builds the program anew, a hundred files applied to labs, the tests of the whole system
-# over the plan single as well, replicas and partitions of the store, 300 schedules in
-# virtual time, and the fuzzers.
+# over the plan single as well, replicas and partitions of the store, each benchmark once,
+# 300 schedules in virtual time, and the fuzzers.
 test-long: setup build check loom-test
 	go test -tags long,grpcnotrace -timeout 20m -run TestExampleService ./docs
 	$(GOTEST) "./lab/... ./bench/..." -- -timeout 30m -p 2 -parallel 4 -run "$$(.ci/tests)"
 	$(GOTEST) ./lab -- -tags long,grpcnotrace -timeout 30m -parallel 4 -run TestApplyDrawn
 	WEFT_TEST_STEPS=200 $(GOTEST) ./test -- -tags long,grpcnotrace -timeout 60m -parallel 4
 	WEFT_TEST_PLAN=single $(GOTEST) ./test -- -timeout 30m -parallel 6 -skip 'TestFaults|TestTrust|TestApps|TestMulti|TestBusProcess|TestFirewallKilled'
+	$(GOTEST) "$(ALL)" -- -vet=off -run NONE -bench . -benchtime 1x
 	$(MAKE) --no-print-directory virtual
 	$(MAKE) --no-print-directory fuzz
 

@@ -84,9 +84,10 @@ func BenchmarkKnownARP(b *testing.B) {
 	}
 }
 
-// BenchmarkRefused is what a packet of an attacker costs.
+// BenchmarkRefused is what a packet of an attacker costs at a port whose hosts are limited by
+// name: where only hosts.port_limit is reached, packets pass unlearnt.
 func BenchmarkRefused(b *testing.B) {
-	r := newRig(b, func(c *Config) { c.PortLimit = 1 })
+	r := newRig(b, func(c *Config) { c.Ports = []PortSecurity{{Port: "1/1", MaxHosts: 1}} })
 	r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.2"))
 	in := r.packetIn(at(1, 1), udp(mac(2), mac(1), "10.0.0.1", "10.0.0.2"))
 	var d flow.Decision

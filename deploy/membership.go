@@ -85,19 +85,19 @@ func (m *membership) updatePeer(process string, e *members.Entry) {
 func (m *membership) watchPeers(ctx context.Context) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
+	var asked sync.WaitGroup
+	defer asked.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		var asked sync.WaitGroup
 		for _, p := range m.others() {
 			if p.Slow() {
 				asked.Go(func() { p.Check(ctx) })
 			}
 		}
-		asked.Wait()
 	}
 }
 

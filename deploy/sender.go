@@ -259,7 +259,7 @@ func (o *sender) resend(ctx context.Context) {
 	if lost == 0 {
 		return
 	}
-	ping, cancel := context.WithTimeout(ctx, members.StallPing)
+	ping, cancel := context.WithTimeout(ctx, o.peer.Patience())
 	defer cancel()
 	if _, err := o.peer.Request(ping, members.PingMethod, nil); err != nil {
 		_ = backoff.Sleep(ctx, members.StallPing)

@@ -2,6 +2,7 @@ package members
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -25,8 +26,10 @@ type Peer struct {
 	stalled     atomic.Bool  // it does not answer, but its connection lasts
 	failed      atomic.Int64 // when it was last found unreachable, ns; 0 after a success
 	failures    atomic.Int64 // consecutive failures
+	checking    atomic.Bool  // a ping of Check is under way
 
 	mu     sync.Mutex // guards what follows
+	late   lateness
 	conns  map[string]*Link
 	closed bool
 	oldest time.Time // how long an answer has been due; zero if none is
@@ -127,21 +130,65 @@ const (
 	RedialAfter = 20 * time.Millisecond  // before a peer that was unreachable is tried again
 	redialMost  = 200 * time.Millisecond // the most that redialAfter grows to
 	stallAfter  = 400 * time.Millisecond // an answer takes longer: ping the peer
-	StallPing   = 400 * time.Millisecond // time that the peer has to answer the ping
+	StallPing   = 400 * time.Millisecond // time that the peer has to answer the ping, unless it was late before
 	StatePing   = 2 * time.Second        // the same, before the peer is listed as unresponsive
 )
+
+// A lateness is how late the answers of a peer to pings have lately been. On a busy machine
+// all peers are late, and to give up connections makes them more so: each is to be made
+// anew, and what waited for an answer is sent again. So every ping without an answer doubles
+// the time that the next may take, up to eight times, as in Lifeguard (Dadgar et al., 2018);
+// and the doubling is undone step by step while answers come early.
+type lateness struct {
+	doublings int
+	since     time.Time // when the doublings were last found right
+}
+
+const (
+	mostDoublings = 3
+	undoneAfter   = 5 * time.Second // one doubling
+)
+
+// limit returns how long the peer may take for an answer to a ping.
+func (l *lateness) limit(now time.Time) time.Duration {
+	return StallPing << l.left(now)
+}
+
+func (l *lateness) left(now time.Time) int {
+	return max(0, l.doublings-int(now.Sub(l.since)/undoneAfter))
+}
+
+// missed records that no answer came within the limit.
+func (l *lateness) missed(now time.Time) {
+	l.doublings, l.since = min(l.left(now)+1, mostDoublings), now
+}
+
+// answered records an answer that took a time.
+func (l *lateness) answered(now time.Time, took time.Duration) {
+	if left := l.left(now); took > StallPing<<left/2 {
+		l.doublings, l.since = left, now
+	}
+}
+
+// Patience returns how long the peer may take for an answer to a ping.
+func (p *Peer) Patience() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.late.limit(time.Now())
+}
 
 // LocalAddress is the key, among the addresses of a process, of the abstract
 // Unix socket, unix:@NAME, at which others on its machine reach it by grpc, ws
 // and rest without the network stack.
 const LocalAddress = "local"
 
-// dialTimeout bounds one dial.
-const dialTimeout = 2 * time.Second
+// dialPings bounds one dial: as many times what an answer to a ping may take, 2 s at least.
+const dialPings = 5
 
 func (p *Peer) Dial(l *Link) {
 	defer close(l.Ready)
-	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	limit := dialPings * p.Patience()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	e := p.Entry.Load()
 	t, address := p.links.Transports[l.Transport], e.Addresses[l.Transport]
@@ -160,7 +207,7 @@ func (p *Peer) Dial(l *Link) {
 	}
 	if l.Err != nil {
 		if transport.ErrorOf(l.Err).Code == transport.DeadlineExceeded { // ours, not that of the caller, which tries again
-			l.Err = transport.Errorf(transport.Unavailable, "process %s cannot be reached by %s within %v", e.Process, l.Transport, dialTimeout)
+			l.Err = transport.Errorf(transport.Unavailable, "process %s cannot be reached by %s within %v", e.Process, l.Transport, limit)
 		}
 		p.discard(l)
 	}
@@ -196,12 +243,8 @@ func (l *Link) close() {
 func (p *Peer) release(l *Link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l.users--; l.retired {
-		select {
-		case <-l.Ready:
-			p.retire(l)
-		default: // hangUp waits for it
-		}
+	if l.users--; l.retired && l.dialed() { // else hangUp waits for it
+		p.retire(l)
 	}
 }
 
@@ -265,11 +308,9 @@ func (p *Peer) retireUnwanted(wanted, method string) {
 		if name == wanted || name == p.TransportOf(EventsMethod) {
 			continue
 		}
-		select {
-		case <-l.Ready:
+		if l.dialed() { // else a goroutine waits for it
 			delete(p.conns, name)
 			p.retire(l)
-		default: // a goroutine waits for it
 		}
 	}
 }
@@ -305,17 +346,30 @@ func (p *Peer) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.hangUp()
+	p.hangUp(func(*Link) bool { return true })
 }
 
-// hangUp closes the connections, so that requests that wait for an answer are
-// repeated elsewhere.
-func (p *Peer) hangUp() {
+// dialed reports whether dialing is done.
+func (l *Link) dialed() bool {
+	select {
+	case <-l.Ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// hangUp closes the connections that are chosen, so that requests that wait for an answer
+// are repeated elsewhere.
+func (p *Peer) hangUp(chosen func(*Link) bool) {
 	p.mu.Lock()
-	conns := p.conns
-	p.conns = map[string]*Link{}
-	for _, l := range conns {
-		l.retired = true
+	var conns []*Link
+	for name, l := range p.conns {
+		if chosen(l) {
+			delete(p.conns, name)
+			l.retired = true
+			conns = append(conns, l)
+		}
 	}
 	p.mu.Unlock()
 	for _, l := range conns {
@@ -328,15 +382,30 @@ func (p *Peer) hangUp() {
 	}
 }
 
-// Check pings a peer.
+// Check pings a peer, unless another ping of it is under way, and hangs up if no answer comes
+// within its patience. What is still being dialed has a limit of its own, and goes on.
 func (p *Peer) Check(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, StallPing)
+	if p.checking.Swap(true) {
+		return
+	}
+	defer p.checking.Store(false)
+	ctx, cancel := context.WithTimeout(ctx, p.Patience())
 	defer cancel()
-	if _, err := p.Request(ctx, PingMethod, nil); err != nil && p.Outstanding.Load() > 0 {
+	began := time.Now()
+	_, err := p.Request(ctx, PingMethod, nil)
+	p.mu.Lock()
+	switch now := time.Now(); {
+	case err == nil:
+		p.late.answered(now, now.Sub(began))
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		p.late.missed(now)
+	}
+	p.mu.Unlock()
+	if err != nil && p.Outstanding.Load() > 0 {
 		if !p.stalled.Swap(true) {
 			p.links.Log.Warn("process does not answer; what it was sent goes elsewhere or waits", "process", p.Entry.Load().Process, "error", err)
 		}
-		p.hangUp()
+		p.hangUp((*Link).dialed)
 	}
 }
 

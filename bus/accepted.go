@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	// busyCheck is how often the listener's side checks that the peer is alive
-	// while it answers calls, idleCheck while it answers none.
-	busyCheck = time.Second
+	// idleCheck is how often the listener's side checks that the peer is alive while it
+	// answers no calls; it tells so itself every idleCheck, or Heartbeat.Interval.
 	idleCheck = 10 * time.Second
 )
 
@@ -30,7 +29,8 @@ type accepted struct {
 
 	mu    sync.Mutex // guards those below
 	calls map[uint64]context.CancelFunc
-	heard time.Time // last sign of life of the peer
+	heard uint64 // messages of the peer
+	pulse transport.Pulse
 	away  time.Time // when the peer became unreachable
 	epoch uint64    // grows when frames from the peer may have been lost
 	timer *time.Timer
@@ -75,7 +75,7 @@ func (c *accepted) take(m *nats.Msg) {
 		return
 	}
 	c.mu.Lock()
-	c.heard = time.Now()
+	c.heard++
 	c.mu.Unlock()
 	encoded, whole := c.in.take(m.Data)
 	if !whole {
@@ -123,7 +123,7 @@ func (c *accepted) call(f frame) {
 	}
 	c.calls[id] = cancel
 	if len(c.calls) == 1 && c.away.IsZero() {
-		c.timer.Reset(busyCheck)
+		c.timer.Reset(transport.DefaultHeartbeat.Tick())
 	}
 	c.mu.Unlock()
 	go func() {
@@ -169,7 +169,7 @@ func (c *accepted) state() {
 // tick checks that the peer is still alive.
 func (c *accepted) tick() {
 	c.mu.Lock()
-	next, silent := idleCheck, false
+	next, tell, silent := idleCheck, true, false
 	switch away := !c.away.IsZero(); {
 	case c.ctx.Err() != nil:
 		c.mu.Unlock()
@@ -181,15 +181,17 @@ func (c *accepted) tick() {
 	case away:
 		next = awayEvery
 	case len(c.calls) > 0:
-		next = busyCheck
-		silent = time.Since(c.heard) > transport.DefaultHeartbeat.Dead
+		next = transport.DefaultHeartbeat.Tick()
+		tell, silent = c.pulse.Tick(c.heard, true, transport.DefaultHeartbeat)
 	}
 	c.timer.Reset(next)
 	c.mu.Unlock()
 	if silent { // a waiting caller sends pings
 		c.depart()
 	}
-	c.state() // NATS reports if nobody receives it
+	if tell || silent {
+		c.state() // NATS reports if nobody receives it
+	}
 }
 
 // depart records that the peer is unreachable; its calls have failed.

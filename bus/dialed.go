@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	// pingEvery is how often a connection with calls in progress asks whether
-	// the peer is alive, awayEvery if the peer is unreachable.
-	pingEvery = 250 * time.Millisecond
+	// awayEvery is how often a connection asks whether an unreachable peer is back.
 	awayEvery = 100 * time.Millisecond
 )
+
+// pingEvery is how often a connection with calls in progress asks whether the peer is alive.
+var pingEvery = transport.DefaultHeartbeat.Tick()
 
 // dialed is the dialing side of a connection.
 type dialed struct {
@@ -30,8 +31,9 @@ type dialed struct {
 	mu     sync.Mutex // guards those below
 	calls  map[uint64]chan answer
 	lastID uint64
-	epoch  uint64      // of the peer
-	heard  time.Time   // last sign of life of the peer, or when it was first waited for
+	epoch  uint64 // of the peer
+	heard  uint64 // messages of the peer
+	pulse  transport.Pulse
 	away   time.Time   // when the peer became unreachable; zero: it is reachable
 	timer  *time.Timer // of tick; nil: nothing is in progress
 	closed bool
@@ -142,7 +144,6 @@ func (c *dialed) end() {
 // arm schedules tick. mu is held.
 func (c *dialed) arm(d time.Duration) {
 	if c.timer == nil {
-		c.heard = time.Now()
 		c.timer = time.AfterFunc(d, c.tick)
 	}
 }
@@ -150,7 +151,6 @@ func (c *dialed) arm(d time.Duration) {
 // tick watches the calls in progress.
 func (c *dialed) tick() {
 	c.mu.Lock()
-	heard := c.heard
 	c.timer = nil
 	if c.closed {
 		c.mu.Unlock()
@@ -159,7 +159,7 @@ func (c *dialed) tick() {
 	away := !c.away.IsZero()
 	busy := away || len(c.calls) > 0
 	gone := away && c.peers.store.conn.IsConnected() && time.Since(c.away) > awayLimit
-	silent := busy && !away && time.Since(heard) > transport.DefaultHeartbeat.Dead
+	_, silent := c.pulse.Tick(c.heard, busy && !away, transport.DefaultHeartbeat)
 	if gone || silent {
 		c.mu.Unlock()
 		c.end()
@@ -170,7 +170,6 @@ func (c *dialed) tick() {
 		c.arm(awayEvery)
 	case busy:
 		c.arm(pingEvery)
-		c.heard = heard
 	}
 	c.mu.Unlock()
 	if busy {
@@ -222,7 +221,7 @@ func (c *dialed) take(m *nats.Msg) {
 		return
 	}
 	c.mu.Lock()
-	c.heard = time.Now()
+	c.heard++
 	c.mu.Unlock()
 	encoded, whole := c.in.take(m.Data)
 	if !whole {

@@ -50,6 +50,33 @@ func (h Heartbeat) OrDefault() Heartbeat {
 	return h
 }
 
+// Pulse measures how long a peer is silent, in ticks of a clock of this
+// process: if this process is suspended, the peer is not blamed.
+type Pulse struct {
+	heard  uint64
+	silent int
+}
+
+// ticksPerInterval is how finely silence is measured.
+const ticksPerInterval = 4
+
+// Tick records the total number of signs of life. It says whether to ping the
+// peer, and whether to give it up.
+func (p *Pulse) Tick(heard uint64, underWay bool, h Heartbeat) (ask, dead bool) {
+	if heard != p.heard || !underWay {
+		p.heard, p.silent = heard, 0
+		return false, false
+	}
+	p.silent++
+	tick := h.Interval / ticksPerInterval
+	return p.silent%ticksPerInterval == 0, time.Duration(p.silent)*tick >= h.Dead
+}
+
+// Tick returns how often Pulse.Tick is to be called.
+func (h Heartbeat) Tick() time.Duration {
+	return max(h.Interval/ticksPerInterval, time.Millisecond)
+}
+
 // Transport carries calls to handlers at addresses. What an address
 // looks like is the transport's own business.
 type Transport interface {

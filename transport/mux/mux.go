@@ -38,39 +38,12 @@ func (a *assembly) add(part []byte, last bool) error {
 	return nil
 }
 
-// Pulse measures how long a peer is silent, in ticks of a clock of this
-// process: if this process is suspended, the peer is not blamed.
-type Pulse struct {
-	heard  uint64
-	silent int
-}
-
-// ticksPerInterval is how finely silence is measured.
-const ticksPerInterval = 4
-
-// Tick records the total number of signs of life. It says whether to ping the
-// peer, and whether to give it up.
-func (p *Pulse) Tick(heard uint64, underWay bool, h transport.Heartbeat) (ask, dead bool) {
-	if heard != p.heard || !underWay {
-		p.heard, p.silent = heard, 0
-		return false, false
-	}
-	p.silent++
-	tick := h.Interval / ticksPerInterval
-	return p.silent%ticksPerInterval == 0, time.Duration(p.silent)*tick >= h.Dead
-}
-
-// Tick returns how often Pulse.Tick is to be called.
-func Tick(h transport.Heartbeat) time.Duration {
-	return max(h.Interval/ticksPerInterval, time.Millisecond)
-}
-
 // watch calls ping when a peer has been silent for a while, and returns true when it is
 // dead; false when ended is closed.
 func watch(h transport.Heartbeat, ended <-chan struct{}, signs func() (heard uint64, underWay bool), ping func()) bool {
-	t := time.NewTicker(Tick(h))
+	t := time.NewTicker(h.Tick())
 	defer t.Stop()
-	var p Pulse
+	var p transport.Pulse
 	for {
 		select {
 		case <-t.C:

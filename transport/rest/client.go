@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/transport"
-	"github.com/weft-sdn/weft/transport/mux"
 )
 
 const (
@@ -216,9 +215,9 @@ func (c *conn) fail(err *transport.Error) {
 
 // watch detects a silent peer and closes idle wires.
 func (c *conn) watch() {
-	t := time.NewTicker(mux.Tick(c.beat))
+	t := time.NewTicker(c.beat.Tick())
 	defer t.Stop()
-	var p mux.Pulse
+	var p transport.Pulse
 	kept := time.Now()
 	for {
 		select {

@@ -60,7 +60,8 @@ type Vip struct {
 	// later connections of the client to the VIP follow them without asking the controller.
 	Per string `protobuf:"bytes,15,opt,name=per,proto3" json:"per,omitempty"`
 	// With per: pair, what happens after a pair has been idle: balance (the default; the
-	// next connection goes to a member chosen anew) or bound (to the same, while it serves).
+	// next connection goes to a member chosen anew), bound (to the same, while it serves) or
+	// indicated (bound, if an answer of the member had 3gpp-Sbi-Binding, else balance).
 	Again string `protobuf:"bytes,16,opt,name=again,proto3" json:"again,omitempty"`
 	// With shadow: connections that the host has when members begin to serve are reset, so
 	// that their clients connect to a member; else they go on with the host.
@@ -1627,7 +1628,7 @@ var File_balancer_proto protoreflect.FileDescriptor
 
 const file_balancer_proto_rawDesc = "" +
 	"\n" +
-	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xc1\x13\n" +
+	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x87\x14\n" +
 	"\x03Vip\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12I\n" +
 	"\aaddress\x18\x02 \x01(\tB/\x92\xe1\x18+\n" +
@@ -1659,9 +1660,9 @@ const file_balancer_proto_rawDesc = "" +
 	"\x06shadow\x18\x0e \x01(\bBS\x92\xe1\x18O\n" +
 	"Mthe address is that of a host that exists, whose clients members are to serveR\x06shadow\x12n\n" +
 	"\x03per\x18\x0f \x01(\tB\\\x92\xe1\x18X\n" +
-	"Twhat has entries of its own: connection (the default) or pair (of client and member)8\x01R\x03per\x12\x83\x01\n" +
-	"\x05again\x18\x10 \x01(\tBm\x92\xe1\x18i\n" +
-	"ewith --per pair, what happens to a pair that was idle: balance (the default) or bound (to its member)8\x01R\x05again\x12\x91\x01\n" +
+	"Twhat has entries of its own: connection (the default) or pair (of client and member)8\x01R\x03per\x12\xc9\x01\n" +
+	"\x05again\x18\x10 \x01(\tB\xb2\x01\x92\xe1\x18\xad\x01\n" +
+	"\xa8\x01with --per pair, what happens to a pair that was idle: balance (the default), bound (to its member) or indicated (bound if an answer had 3gpp-Sbi-Binding, else balance)8\x01R\x05again\x12\x91\x01\n" +
 	"\btakeover\x18\x11 \x01(\bBu\x92\xe1\x18q\n" +
 	"owith --shadow: connections that the host has are reset, as soon as they are idle, when a member begins to serveR\btakeover\x12\x85\x01\n" +
 	"\x05lapse\x18\x12 \x01(\bBo\x92\xe1\x18k\n" +

@@ -801,7 +801,7 @@ type ScpPolicy struct {
 	// connection.
 	Per string `protobuf:"bytes,3,opt,name=per,proto3" json:"per,omitempty"`
 	// bound (a consumer that idles comes back to its producer as long as that serves; the
-	// default) or balance (anew).
+	// default) or balance (anew, unless an answer of its producer had 3gpp-Sbi-Binding).
 	Again string `protobuf:"bytes,4,opt,name=again,proto3" json:"again,omitempty"`
 	// Seconds without packets after which a pair or connection idles; 0 is the balancer's.
 	IdleTimeout uint32 `protobuf:"varint,5,opt,name=idle_timeout,json=idleTimeout,proto3" json:"idle_timeout,omitempty"`
@@ -1380,15 +1380,16 @@ const file_scp_proto_rawDesc = "" +
 	"*how many to show; 0 is 1000, at most 10000R\x05limit\"T\n" +
 	"\x14ListScpPairsResponse\x12&\n" +
 	"\x05pairs\x18\x01 \x03(\v2\x10.weft.v1.ScpPairR\x05pairs\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\xe4\t\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\x8f\n" +
+	"\n" +
 	"\tScpPolicy\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\xa6\x02\n" +
 	"\talgorithm\x18\x02 \x01(\tB\x87\x02\x92\xe1\x18\x82\x02\n" +
 	"\xf5\x01weighted (by capacity and load), least (connections), hash (of the consumer's address), two-choices (by response time, where the front passes requests on), locality (those of the consumer's, as weighted) or app:NAME (by weights that an app sets)\x1a\bweightedR\talgorithm\x12b\n" +
 	"\x03per\x18\x03 \x01(\tBP\x92\xe1\x18L\n" +
-	"Dpair (a consumer's connections all go to one producer) or connection\x1a\x04pairR\x03per\x12}\n" +
-	"\x05again\x18\x04 \x01(\tBg\x92\xe1\x18c\n" +
-	"Za consumer that has been idle: bound (to its producer while that serves) or balance (anew)\x1a\x05boundR\x05again\x12l\n" +
+	"Dpair (a consumer's connections all go to one producer) or connection\x1a\x04pairR\x03per\x12\xa7\x01\n" +
+	"\x05again\x18\x04 \x01(\tB\x90\x01\x92\xe1\x18\x8b\x01\n" +
+	"\x81\x01a consumer that has been idle: bound (to its producer while that serves) or balance (anew, unless an answer had 3gpp-Sbi-Binding)\x1a\x05boundR\x05again\x12l\n" +
 	"\fidle_timeout\x18\x05 \x01(\rBI\x92\xe1\x18E\n" +
 	"Cseconds without packets after which it is idle; 0 is the balancer'sR\vidleTimeout\x12\x81\x01\n" +
 	"\boverload\x18\x06 \x01(\rBe\x92\xe1\x18a\n" +

@@ -197,6 +197,9 @@ func (r *report) adopt(o *seenEntry) *conn {
 		if c.back && c.egress != r.sw && c.egress != 0 {
 			return nil
 		}
+		if !c.back {
+			c.watch = o.watch
+		}
 		r.place(c, c.ingress, r.sw)
 		c.mark(c.there, true)
 	default:

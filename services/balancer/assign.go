@@ -46,7 +46,7 @@ func (t *tracker) assign(v *vip, key connKey, in *flow.PacketIn) *conn {
 		case taken:
 			t.count.stray.Add(1)
 			return nil
-		case p.idled && opening && !v.rebind && !p.there:
+		case p.idled && opening && !v.keeps(p.watch.bound) && !p.there:
 			d := &flow.Decision{}
 			t.retire(d, p, in.Time)
 			t.out.post(d)
@@ -169,9 +169,11 @@ func (t *tracker) recall(v *vip, key connKey, opening bool, now int64) *conn {
 	if !opening {
 		known = t.bindings[key]
 	}
-	if v.paired && !known.to.IsValid() && (!opening || v.rebind) {
+	if v.paired && !known.to.IsValid() {
 		k = key.pair()
-		known = t.bindings[k]
+		if known = t.bindings[k]; opening && !v.keeps(known.bound) {
+			return nil
+		}
 	}
 	if !known.to.IsValid() || now >= known.until {
 		return nil
@@ -192,5 +194,7 @@ func (t *tracker) recall(v *vip, key connKey, opening bool, now int64) *conn {
 	}
 	delete(t.bindings, k)
 	t.count.recalled.Add(1)
-	return t.add(as, key, m, known.to, t.nextID(), now)
+	c := t.add(as, key, m, known.to, t.nextID(), now)
+	c.watch.bound = known.bound
+	return c
 }

@@ -12,6 +12,7 @@ import (
 type binding struct {
 	to    netip.AddrPort // of the member
 	until int64
+	bound bool // the pair had a binding indication
 }
 
 // bindings are the connections and pairs that are remembered, by what the client has.
@@ -36,7 +37,11 @@ func (b bindings) remember(c *conn, most int, now int64) {
 			break
 		}
 	}
-	b[c.key] = binding{c.to, now + lasting*int64(c.idle)*int64(time.Second)}
+	x := binding{c.to, now + lasting*int64(c.idle)*int64(time.Second), c.watch.bound}
+	if x.bound {
+		x.until = max(x.until, now+indicatedTime)
+	}
+	b[c.key] = x
 }
 
 // expire forgets what is over.

@@ -61,6 +61,7 @@ type conn struct {
 	sent    int64     // when entries were last sent
 	until   int64     // when it is over, once it has no entries; if it is split, in any case
 	counted [2]tally  // of the entries there and back, when they were last read
+	watch   watch     // of a pair: for binding indications
 	bye     *farewell // its packets come to the controller, for its member retires; nil: they do not
 }
 

@@ -9,7 +9,7 @@ type counts struct {
 	recalled, direct, revoked, notAllowed, stray      Counter
 	refused, full, closed, unreachable, lapsed        Counter
 	spoofed, strange, answered, carried, sendingFails Counter
-	retired                                           Counter
+	retired, indicated                                Counter
 	checks                                            map[string]Counter
 }
 
@@ -23,6 +23,7 @@ func newCounts(counter func(name, help string, labels ...string) Counter) *count
 		dropped:      counter("connections_ended_total", ended, "reason", "not_adopted"),
 		lapsed:       counter("connections_ended_total", ended, "reason", "lapsed"),
 		retired:      counter("goaways_total", "Connections whose clients were asked by GOAWAY to open others, for their member retires."),
+		indicated:    counter("binding_indications_total", "Pairs that stay with their member over idle times, for an answer had a binding indication."),
 		revoked:      counter("connections_ended_total", ended, "reason", "not_allowed"),
 		recalled:     counter("connections_recalled_total", "Connections and pairs that went on after their entries had ended."),
 		direct:       counter("direct_connections_total", "Connections of clients to the own address of a member that they have a pair with."),

@@ -145,6 +145,10 @@ func (t *tracker) tidy(now int64, d *flow.Decision) {
 				c.mark(true, true)
 			}
 		}
+		if c.there && c.back && c.rearm(now) {
+			c.sent = now
+			c.addBack(d)
+		}
 		if c.kind == through && c.m.vip.takeover && c.m.vip.closed != 0 && now-c.m.vip.closed >= takeoverTime {
 			t.cut(d, c)
 			continue

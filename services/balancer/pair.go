@@ -146,7 +146,7 @@ func (b *balancer) ListPairs(ctx context.Context, req *api.ListPairsRequest, rea
 	for _, flows := range seen {
 		for _, f := range flows {
 			n, err := strconv.ParseUint(f.Cookie, 16, 64)
-			if p := sums[flow.Cookie(n)]; p != nil && err == nil {
+			if p := sums[flow.Cookie(n)&^backBits]; p != nil && err == nil {
 				p.Packets += f.Packets
 				p.Bytes += f.Bytes
 			}

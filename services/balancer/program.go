@@ -98,13 +98,31 @@ const (
 	genGuard = 0x10 // leads to the controller what may not be of the conn
 	genSeal  = 0x20 // takes the place of an entry back of a client that lost its leave
 	genBye   = 0x40 // leads to the controller, for the member retires
+	genBound = 0x08 // back, of a pair with a binding indication
+	genWatch = 0x80 // back, copies packets to the controller
 )
+
+// backBits are the bits of a cookie that only an entry back may have, and that change while
+// it lasts.
+const backBits = flow.Cookie(genBound|genWatch) << 32
 
 func (c *conn) cookie(gen uint8) flow.Cookie {
 	if c.attended() {
 		gen |= genBye
 	}
 	return flow.NewCookie(flow.OwnerBalancer, uint8(c.kind)|gen, c.id)
+}
+
+// backCookie returns the cookie of the entry back.
+func (c *conn) backCookie() flow.Cookie {
+	gen := uint8(0)
+	if c.watch.on {
+		gen |= genWatch
+	}
+	if c.watch.bound {
+		gen |= genBound
+	}
+	return c.cookie(gen)
 }
 
 // addThere appends the entries at the client's switch.
@@ -127,16 +145,21 @@ func (c *conn) addThere(d *flow.Decision) {
 // addBack appends the entry at the member's switch. It lasts twice as long, so
 // that a late answer is not taken for the member's own.
 func (c *conn) addBack(d *flow.Decision) {
-	var room [2]flow.Action
+	var room [3]flow.Action
 	e := &d.AddFlow(c.egress).Entry
 	c.fill(e, c.backMatch(), 2*c.idle)
+	e.Cookie = c.backCookie()
+	list := room[:0]
+	if c.watch.on {
+		list = append(list, flow.Output(flow.PortController))
+	}
 	switch {
 	case c.attended():
 		e.Goto, e.Apply = 0, d.Output(flow.PortController)
 	case c.kind == aliased:
 		e.Apply = d.Actions(setPort(flow.FieldTCPDst, flow.FieldUDPDst, c.key.proto, c.key.client.Port()))
 	case c.kind == tracked || c.kind == paired:
-		e.Apply = d.Actions(fromVip(room[:0], c.key.to, c.to.Port(), c.key.proto)...)
+		e.Apply = d.Actions(fromVip(list, c.key.to, c.to.Port(), c.key.proto)...)
 	}
 }
 
@@ -215,14 +238,15 @@ func (c *conn) removeThere(d *flow.Decision) {
 }
 
 func (c *conn) removeBack(d *flow.Decision) {
-	removeEntry(d, c.egress, flow.TableTranslate, c.priority(), c.backMatch(), c.cookie(0))
+	removeEntry(d, c.egress, flow.TableTranslate, c.priority(), c.backMatch(), c.cookie(0)).CookieMask = ^backBits
 }
 
-func removeEntry(d *flow.Decision, sw flow.DPID, table uint8, priority uint16, m flow.Match, cookie flow.Cookie) {
+func removeEntry(d *flow.Decision, sw flow.DPID, table uint8, priority uint16, m flow.Match, cookie flow.Cookie) *flow.Mod {
 	mod := d.AddFlow(sw)
 	mod.Command, mod.CookieMask = flow.DeleteStrict, ^flow.Cookie(0)
 	e := &mod.Entry
 	e.Table, e.Priority, e.Match, e.Cookie = table, priority, m, cookie
+	return mod
 }
 
 // cut ends a connection and appends the removal of its entries.

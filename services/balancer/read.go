@@ -22,7 +22,7 @@ const allowMax = 10_000
 // The words of per and again.
 var (
 	perNames   = [...]string{"connection", "pair"}
-	againNames = [...]string{"balance", "bound"}
+	againNames = [...]string{"balance", "bound", "indicated"}
 )
 
 // readVip returns the VIP that a message describes, with its pool, or an error
@@ -185,11 +185,10 @@ func (v *vip) readPair(m *api.Vip) error {
 	if err != nil {
 		return fmt.Errorf("per %w", err)
 	}
-	again, err := wordOf[uint8](againNames[:], m.GetAgain())
-	if err != nil {
+	if v.again, err = wordOf[again](againNames[:], m.GetAgain()); err != nil {
 		return fmt.Errorf("again %w", err)
 	}
-	v.paired, v.rebind = per == 1, again == 1
+	v.paired = per == 1
 	switch {
 	case !v.paired && m.GetAgain() != "":
 		return fmt.Errorf("again %q: is only for per: pair", m.GetAgain())
@@ -205,7 +204,7 @@ func (v *vip) againText() string {
 	if !v.paired {
 		return ""
 	}
-	return againNames[btoi(v.rebind)]
+	return againNames[v.again]
 }
 
 // readShadow reads whether a host has the address of the VIP.

@@ -16,8 +16,9 @@ type seenEntry struct {
 	to    netip.AddrPort // the member's; not known of what leads to the controller
 	mac   flow.MAC
 	id    uint32
-	bye   bool // it leads to the controller, for the member retires; the part is not known
-	later bool // it stays where it is though its conn is not known: that may yet be read, or the entry ends by itself
+	bye   bool  // it leads to the controller, for the member retires; the part is not known
+	watch watch // of an entry back
+	later bool  // it stays where it is though its conn is not known: that may yet be read, or the entry ends by itself
 }
 
 // readEntry reads an entry that the balancer has made for a connection or a pair:
@@ -26,7 +27,7 @@ type seenEntry struct {
 func readEntry(e *flow.Entry) (o seenEntry, ok bool) {
 	src, dst, proto, vlan, ok := ends(&e.Match)
 	gen := e.Cookie.Generation()
-	if o.kind = kind(gen &^ (genGuard | genSeal | genBye)); !ok || gen&genSeal != 0 || o.kind >= kinds || (o.kind == paired) != (src.Port() == 0 || dst.Port() == 0) {
+	if o.kind = kind(gen &^ (genGuard | genSeal | genBye | genBound | genWatch)); !ok || gen&genSeal != 0 || o.kind >= kinds || (o.kind == paired) != (src.Port() == 0 || dst.Port() == 0) {
 		return o, false
 	}
 	o.id, o.key = e.Cookie.ID(), connKey{client: src, to: dst, proto: proto, vlan: vlan}
@@ -37,12 +38,16 @@ func readEntry(e *flow.Entry) (o seenEntry, ok bool) {
 	if o.bye = gen&genBye != 0; o.bye {
 		return o, o.kind == tracked
 	}
+	o.watch = watch{on: gen&genWatch != 0, bound: gen&genBound != 0, left: watchCopies}
 	addr, port := netip.Addr{}, uint16(0)
 	for i := range e.Apply {
 		a := &e.Apply[i]
 		if a.Kind == flow.ActionOutput && flow.Port(a.Arg) == flow.PortController && o.kind == paired && dst.Port() != 0 {
 			o.split = true
 			return o, true
+		}
+		if a.Kind == flow.ActionOutput && flow.Port(a.Arg) == flow.PortController && o.watch.on {
+			continue
 		}
 		if a.Kind != flow.ActionSetField {
 			return o, false

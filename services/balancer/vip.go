@@ -66,9 +66,9 @@ type vip struct {
 	host      *member // that a shadow stands before; nil: no host has the address
 	closed    int64   // since when packets for it are led to members; 0: they are not
 	paired    bool    // pairs of client and member have entries, not connections
-	rebind    bool    // an idle pair stays with its member
-	takeover  bool    // connections of the shadowed host are reset, once they are idle
-	lapse     bool    // packets go through to the shadowed host while the controller is away
+	again     again
+	takeover  bool // connections of the shadowed host are reset, once they are idle
+	lapse     bool // packets go through to the shadowed host while the controller is away
 	gates     map[flow.DPID]gate
 	group     uint32 // number of its group, 0 if another VIP has it
 
@@ -78,6 +78,19 @@ type vip struct {
 	stuck   map[netip.Addr]stay
 	leaving map[connKey]int64 // connections of the shadowed host that are reset until then
 }
+
+// again is what becomes of a pair that was idle.
+type again uint8
+
+const (
+	anew      again = iota // its client gets a member chosen anew
+	rebound                // it stays with its member
+	indicated              // it stays if an answer has had a binding indication
+)
+
+// keeps reports whether a pair that was idle stays with its member; bound is whether it had a
+// binding indication.
+func (v *vip) keeps(bound bool) bool { return v.again == rebound || v.again == indicated && bound }
 
 // stay is a client that stays with a member for a while.
 type stay struct {

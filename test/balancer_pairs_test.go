@@ -87,6 +87,49 @@ func TestBalancerPairs(t *testing.T) {
 	}
 }
 
+// bindingServer answers with the name that it is given, and binds who asks for /bound.
+const bindingServer = `import http.server,sys
+class H(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        if self.path=="/bound": self.send_header("3gpp-Sbi-Binding","bl=nf-instance; nfinst=54804518-4191-46b3-955c-ac631f953ed8")
+        self.end_headers()
+        self.wfile.write(sys.argv[1].encode())
+    def log_message(self,*a): pass
+http.server.ThreadingHTTPServer(("",8082),H).serve_forever()`
+
+// TestBalancerPairIndicated: a client that an answer has bound stays with its member over idle
+// times, another one is balanced anew.
+func TestBalancerPairIndicated(t *testing.T) {
+	t.Parallel()
+	f := newFarm(t, "linear:3,2", options{})
+	defer explain(f.c)
+	v := f.vip("web", false)
+	v.Per, v.Again, v.IdleTimeout = "pair", "indicated", 2
+	for i, name := range []string{"h3", "h4", "h5"} {
+		cmd, err := f.Start(context.Background(), name, "python3", "-c", bindingServer, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.servers[name] = cmd
+		t.Cleanup(func() { f.kill(name) })
+		v.Pool[i].Port = 8082
+	}
+	f.set(v)
+	bound, free := f.get("h1", "http://10.0.0.200/bound"), f.get("h2", "http://10.0.0.200/who")
+	for range 3 {
+		eventually(t, "the pairs have idled", func() bool { return f.pairOf("web", "h1") == nil && f.pairOf("web", "h2") == nil })
+		if got := f.get("h1", "http://10.0.0.200/who"); got != bound {
+			t.Errorf("the client that was bound to %s gets %s", bound, got)
+		}
+		got := f.get("h2", "http://10.0.0.200/who")
+		if got == free {
+			t.Errorf("the client that was not bound gets %s again", got)
+		}
+		free = got
+	}
+}
+
 // TestBalancerPairDrain: with a pair, too, a drained member keeps its connections
 // and gets no more.
 func TestBalancerPairDrain(t *testing.T) {

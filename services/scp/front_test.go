@@ -41,6 +41,12 @@ func TestOneEndPoint(t *testing.T) {
 	if "http://"+shadow.Address+":"+itoa(shadow.Port) != g.cfg.NRF || shadow.Pool[0].Address+":"+itoa(shadow.Pool[0].Port) != g.cfg.Listen {
 		t.Errorf("shadow %v", shadow)
 	}
+	if _, _, err := g.proxy.policies.Change(t.Context(), "UDM", func(*api.ScpPolicy) (*api.ScpPolicy, error) {
+		return readPolicy(&api.ScpPolicy{Type: "UDM", Again: "balance"})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	g.vip("scp-udm.7777", func(v *api.Vip) bool { return v.Again == "indicated" })
 	etag := resp.Header.Get("ETag")
 	g.now.Add(int64(10 * time.Second))
 	if _, again, _ := g.discover(1, sbi.AMF, sbi.UDM, ""); again.ValidityPeriod != 20 || again.NFInstances[0].NFInstanceID != one.NFInstanceID {

@@ -194,8 +194,11 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 		Name: vipName(e, a, d), Address: a.String(), Protocol: "tcp", Port: uint32(d.Port), Vlan: uint32(cfg.VLAN), Policy: policy.Algorithm,
 		IdleTimeout: policy.IdleTimeout, Health: check("tcp"), Per: policy.Per, Again: policy.Again, Allow: p.allow(e.Group, d, members, a.Is4()),
 	}
-	if v.Per != "pair" {
+	switch {
+	case v.Per != "pair":
 		v.Again = ""
+	case v.Again == "balance" && d.Scheme == "http": // whose answers can be read
+		v.Again = "indicated"
 	}
 	if d.Scheme == "http" { // whose processes are to answer, too
 		v.Health = check("http2")

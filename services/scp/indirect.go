@@ -106,6 +106,7 @@ func (r *relay) route(ctx context.Context, req *http.Request, who consumer, clie
 			return nil, err
 		}
 	}
+	e.tries = e.tries[:min(len(e.tries), mostTries)]
 	if q.TargetNFType == "" {
 		if len(e.tries) == 0 {
 			return nil, sbi.Problem(http.StatusGatewayTimeout, sbi.TargetNotReachable, "nobody who is registered is at the target that the request names")
@@ -128,7 +129,7 @@ func (r *relay) route(ctx context.Context, req *http.Request, who consumer, clie
 		return nil, err
 	}
 	for _, x := range r.chooser.order(list, policy, who, now) {
-		if !slices.ContainsFunc(e.tries, func(o candidate) bool { return o.at.Addr == x.at.Addr }) {
+		if len(e.tries) < mostTries && !slices.ContainsFunc(e.tries, func(o candidate) bool { return o.at.Addr == x.at.Addr }) {
 			e.tries = append(e.tries, x)
 		}
 	}

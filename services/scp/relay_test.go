@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -235,6 +236,33 @@ func TestRelayAsksNRF(t *testing.T) {
 	}
 	if resp, _ := g.do(1, "GET", "/nudm-main/v1/x", "", append([]string{"3gpp-Sbi-Discovery-dnn", "x"}, forUDM...)...); resp.StatusCode < 500 {
 		t.Errorf("what only the NRF knows: %s", resp.Status)
+	}
+}
+
+// TestRelayTries: a request is tried at three producers at most, whatever headers find them.
+func TestRelayTries(t *testing.T) {
+	g := newRig(t)
+	for n := 4; n < 10; n++ {
+		g.register(n, sbi.UDM, func(p *sbi.NFProfile) {
+			p.NFSetIDList, p.FQDN = []string{"set1.udmset.5gc.mnc070.mcc999"}, "udm.example.org"
+		})
+	}
+	for name, header := range map[string][2]string{
+		"a discovery":       {"User-Agent", "AMF-1"},
+		"a set, and others": {"3gpp-Sbi-Routing-Binding", "bl=nf-set; nfset=set1.udmset.5gc.mnc070.mcc999"},
+		"an instance":       {"3gpp-Sbi-Routing-Binding", "bl=nf-instance; nfinst=" + id(5)},
+		"a name":            {"3gpp-Sbi-Target-apiRoot", "http://udm.example.org:7777"},
+		"an address":        {"3gpp-Sbi-Target-apiRoot", "http://" + at(5) + ":7777"},
+	} {
+		req := httptest.NewRequest("GET", "/nudm-main/v1/x", nil)
+		req.Header.Set(header[0], header[1])
+		for i := 0; i < len(forUDM); i += 2 {
+			req.Header.Set(forUDM[i], forUDM[i+1])
+		}
+		e, err := g.front.relay.route(t.Context(), req, consumer{name: at(1)}, netip.MustParseAddr(at(1)))
+		if err != nil || len(e.tries) != mostTries {
+			t.Errorf("%s: %v, %+v", name, err, e)
+		}
 	}
 }
 

@@ -576,7 +576,14 @@ type ScpPair struct {
 	// Whether the consumer used the producer's own address, as by a Location or for a callback.
 	Direct bool `protobuf:"varint,8,opt,name=direct,proto3" json:"direct,omitempty"`
 	// NFType of the consumer; empty if it is not registered.
-	ConsumerType  string `protobuf:"bytes,9,opt,name=consumer_type,json=consumerType,proto3" json:"consumer_type,omitempty"`
+	ConsumerType string `protobuf:"bytes,9,opt,name=consumer_type,json=consumerType,proto3" json:"consumer_type,omitempty"`
+	// Whether these are requests that the front has passed on, of which switches count no packets.
+	Front bool `protobuf:"varint,10,opt,name=front,proto3" json:"front,omitempty"`
+	// Those requests, and how many of them had no answer below 400.
+	Requests uint64 `protobuf:"varint,11,opt,name=requests,proto3" json:"requests,omitempty"`
+	Errors   uint64 `protobuf:"varint,12,opt,name=errors,proto3" json:"errors,omitempty"`
+	// The mean time until their answers, in milliseconds.
+	MeanMs        float64 `protobuf:"fixed64,13,opt,name=mean_ms,json=meanMs,proto3" json:"mean_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -672,6 +679,34 @@ func (x *ScpPair) GetConsumerType() string {
 		return x.ConsumerType
 	}
 	return ""
+}
+
+func (x *ScpPair) GetFront() bool {
+	if x != nil {
+		return x.Front
+	}
+	return false
+}
+
+func (x *ScpPair) GetRequests() uint64 {
+	if x != nil {
+		return x.Requests
+	}
+	return 0
+}
+
+func (x *ScpPair) GetErrors() uint64 {
+	if x != nil {
+		return x.Errors
+	}
+	return 0
+}
+
+func (x *ScpPair) GetMeanMs() float64 {
+	if x != nil {
+		return x.MeanMs
+	}
+	return 0
 }
 
 // What ListScpPairs is asked.
@@ -1361,7 +1396,7 @@ const file_scp_proto_rawDesc = "" +
 	"\bfront_by\x18\x05 \x01(\tR\afrontBy\x12#\n" +
 	"\rfront_address\x18\x06 \x01(\tR\ffrontAddress\x122\n" +
 	"\tfunctions\x18\a \x03(\v2\x14.weft.v1.ScpFunctionR\tfunctions\x12!\n" +
-	"\ffront_reason\x18\b \x01(\tR\vfrontReason\"\x93\x03\n" +
+	"\ffront_reason\x18\b \x01(\tR\vfrontReason\"\xa9\x04\n" +
 	"\aScpPair\x12\x1a\n" +
 	"\bconsumer\x18\x01 \x01(\tR\bconsumer\x12\x1a\n" +
 	"\bproducer\x18\x02 \x01(\tR\bproducer\x12\x12\n" +
@@ -1373,7 +1408,12 @@ const file_scp_proto_rawDesc = "" +
 	"authorised\x18\a \x01(\bR\n" +
 	"authorised\x12\x16\n" +
 	"\x06direct\x18\b \x01(\bR\x06direct\x12#\n" +
-	"\rconsumer_type\x18\t \x01(\tR\fconsumerType:\x98\x01\x8a\xe1\x18\x93\x01\"\bCONSUMER\"\x17OF TYPE={consumer_type}\"\bPRODUCER\"\x0eOF TYPE={type}\"\aPACKETS\"\x05BYTES\"\x13DIRECT={direct|yes}\"\x1bAUTHORISED={authorised|yes}\"\x12SINCE={since|when}\"q\n" +
+	"\rconsumer_type\x18\t \x01(\tR\fconsumerType\x12\x14\n" +
+	"\x05front\x18\n" +
+	" \x01(\bR\x05front\x12\x1a\n" +
+	"\brequests\x18\v \x01(\x04R\brequests\x12\x16\n" +
+	"\x06errors\x18\f \x01(\x04R\x06errors\x12\x17\n" +
+	"\amean_ms\x18\r \x01(\x01R\x06meanMs:\xcb\x01\x8a\xe1\x18\xc6\x01\"\bCONSUMER\"\x17OF TYPE={consumer_type}\"\bPRODUCER\"\x0eOF TYPE={type}\"\aPACKETS\"\x05BYTES\"\bREQUESTS\"\x06ERRORS\"\fMS={mean_ms}\"\x13DIRECT={direct|yes}\"\x11FRONT={front|yes}\"\x1bAUTHORISED={authorised|yes}\"\x12SINCE={since|when}\"q\n" +
 	"\x13ListScpPairsRequest\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12F\n" +
 	"\x05limit\x18\x02 \x01(\rB0\x92\xe1\x18,\n" +

@@ -3,6 +3,7 @@ package scp
 import (
 	"cmp"
 	"context"
+	"math"
 	"net/netip"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/sbi"
 )
@@ -25,6 +27,15 @@ type pairMeter struct {
 	other  pairSeries
 	last   map[pairKey]pairCount   // what the switches had counted in the last turn
 	recent map[pairKey]*pairSeries // what the front has seen since
+	passed *table[pairKey, passed] // what it passes on, as long as it does
+}
+
+// passed is what the front has passed on of a pair.
+type passed struct {
+	requests, errors uint64
+	answered         uint64
+	took             time.Duration // until answers, in all
+	since, last      int64
 }
 
 // pairKey is a pair of a consumer and a producer.
@@ -54,6 +65,8 @@ type pairSeries struct {
 const (
 	mostPairSeries = 64
 	mostPairRecent = 4096
+	mostPairPassed = 10_000
+	pairPassedFor  = int64(5 * time.Minute) // for which a pair is listed after its last request
 	mostPairsRead  = 10_000
 	pairTurn       = 10 * time.Second
 )
@@ -77,7 +90,7 @@ func (unreadPairs) CounterFunc(string, string, func() float64, ...string) {}
 func (unreadPairs) Remove(string, ...string)                              {}
 
 func newPairMeter(metrics pairMetrics) *pairMeter {
-	m := &pairMeter{metrics: metrics, of: map[pairKey]*pairSeries{}, last: map[pairKey]pairCount{}, recent: map[pairKey]*pairSeries{}}
+	m := &pairMeter{metrics: metrics, of: map[pairKey]*pairSeries{}, last: map[pairKey]pairCount{}, recent: map[pairKey]*pairSeries{}, passed: newTable[pairKey, passed](mostPairPassed)}
 	m.other.types = typePair{otherType, otherType}
 	m.add(&m.other, pairLabels(otherType, otherType, m.other.types))
 	return m
@@ -99,24 +112,67 @@ func (m *pairMeter) add(s *pairSeries, labels []string) {
 	}
 }
 
-// requested counts a request that was passed on, with its result, and the time until it was
-// answered if it was.
-func (m *pairMeter) requested(k pairKey, types typePair, result string, took time.Duration) {
+// outcome is what became of a request that the front has passed on.
+type outcome struct {
+	at     flow.Location // of its consumer
+	types  typePair
+	result string
+	took   time.Duration // until it was answered; 0: it was not
+}
+
+// requested counts a request that was passed on.
+func (m *pairMeter) requested(k pairKey, r outcome, now int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	p, fresh := m.passed.use(k, r.at)
+	if fresh || now-p.last >= pairPassedFor {
+		*p = passed{since: now}
+	}
+	if p.last, p.took = now, p.took+r.took; r.took > 0 {
+		p.answered++
+	}
+	if p.requests++; r.result != "ok" {
+		p.errors++
+	}
 	x := m.recent[k]
 	switch {
 	case x != nil:
 	case len(m.recent) >= mostPairRecent:
 		x = &m.other
 	default:
-		x = &pairSeries{types: types}
+		x = &pairSeries{types: r.types}
 		m.recent[k] = x
 	}
-	if x.requests++; result != "ok" {
+	if x.requests++; r.result != "ok" {
 		x.errors++
 	}
-	x.seconds += took.Seconds()
+	x.seconds += r.took.Seconds()
+}
+
+// listed calls f with each pair whose requests the front has passed on of late.
+func (m *pairMeter) listed(now int64, f func(pairKey, passed)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var over []pairKey
+	m.passed.all(func(k pairKey, p *passed) {
+		if now-p.last < pairPassedFor {
+			f(k, *p)
+		} else {
+			over = append(over, k)
+		}
+	})
+	for _, k := range over {
+		m.passed.remove(k)
+	}
+}
+
+// message returns what there is to say of a pair's requests.
+func (p passed) message() *api.ScpPair {
+	m := &api.ScpPair{Front: true, Requests: p.requests, Errors: p.errors, Since: time.Unix(0, p.since).UTC().Format(time.RFC3339)}
+	if p.answered > 0 {
+		m.MeanMs = math.Round(float64(p.took)/float64(p.answered)/1e5) / 10
+	}
+	return m
 }
 
 // run counts until ctx ends. It lists the pairs only while somebody reads the metrics.

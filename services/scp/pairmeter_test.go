@@ -83,8 +83,8 @@ func TestPairMeter(t *testing.T) {
 	counted[most+1] += 5000
 	counted[2] = 7 // its entries are new
 	key := pairKey{netip.MustParseAddr("10.0.1.1"), netip.MustParseAddrPort("10.0.4.1:7777")}
-	m.requested(key, typePair{"AMF", "UDM"}, "ok", time.Second)
-	m.requested(key, typePair{"AMF", "UDM"}, "late", 0)
+	m.requested(key, outcome{types: typePair{"AMF", "UDM"}, result: "ok", took: time.Second}, 1)
+	m.requested(key, outcome{types: typePair{"AMF", "UDM"}, result: "late"}, 1)
 	turn()
 	is("then", 1, 1049, 2)
 	is("then", 2, 1005, 0)
@@ -93,11 +93,11 @@ func TestPairMeter(t *testing.T) {
 	if errs, took := r.value("pair_request_errors_total"+series(1)), r.value("pair_request_seconds_total"+series(1)); errs != 1 || took != 1 {
 		t.Errorf("%v errors in %v seconds", errs, took)
 	}
-	m.requested(key, typePair{"AMF", "UDM"}, "ok", time.Second)
+	m.requested(key, outcome{types: typePair{"AMF", "UDM"}, result: "ok", took: time.Second}, 1)
 	m.turn(nil)
 	is("without the switches", 1, 1049, 3)
 	for n := range 2 * mostPairRecent {
-		m.requested(pairKey{netip.AddrFrom4([4]byte{11, 0, byte(n >> 8), byte(n)}), key.producer}, typePair{"AMF", "UDM"}, "ok", 0)
+		m.requested(pairKey{netip.AddrFrom4([4]byte{11, 0, byte(n >> 8), byte(n)}), key.producer}, outcome{types: typePair{"AMF", "UDM"}, result: "ok"}, 1)
 	}
 	m.turn(nil)
 	if n := len(r.of); n != (most+1)*len(pairCounters) {
@@ -118,9 +118,18 @@ func TestPairRequests(t *testing.T) {
 	for range 3 {
 		g.do(1, "GET", "/nudm-main/v1/x", "", forUDM...)
 	}
+	g.do(1, "GET", "/nudm-main/v1/missing", "", forUDM...)
 	g.proxy.single.turn(nil)
+	resp, err := g.proxy.pairs(t.Context(), &api.ListScpPairsRequest{Type: "UDM"}, g.back)
+	if err != nil || len(resp.Pairs) != 1 {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	if p := resp.Pairs[0]; !p.Front || p.Direct || !p.Authorised || p.Consumer != at(1) || p.ConsumerType != "AMF" || p.Producer != udm.at.String() || p.Requests != 4 || p.Errors != 1 || p.MeanMs < 0 || p.Packets != 0 {
+		t.Errorf("%v", p)
+	}
+	g.proxy.single.listed(now()+2*pairPassedFor, func(k pairKey, _ passed) { t.Errorf("long after its last request: %v", k) })
 	key := fmt.Sprintf("pair_requests_total consumer %s consumer_type AMF producer %v producer_type UDM", at(1), udm.at)
-	if got := r.value(key); got != 3 {
+	if got := r.value(key); got != 4 {
 		t.Errorf("%s: %v", key, got)
 	}
 }

@@ -207,7 +207,7 @@ func (r *relay) count(e *indirectRequest, x candidate, result string, took time.
 	p := r.front.proxy
 	p.traffic.requested(e.from, of, index.types, result, took)
 	if e.client.IsValid() {
-		p.single.requested(pairKey{e.client, x.at.Addr}, typePair{knownType(e.from, index.types), knownType(of, index.types)}, result, took)
+		p.single.requested(pairKey{e.client, x.at.Addr}, outcome{e.who.at, typePair{knownType(e.from, index.types), knownType(of, index.types)}, result, took}, r.front.now())
 	}
 }
 

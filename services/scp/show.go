@@ -122,8 +122,9 @@ func (p *proxy) pairs(ctx context.Context, req *api.ListScpPairsRequest, b balan
 		}
 		add(k.consumer, k.producer, &api.ScpPair{Direct: true, Packets: counted[x.id].packets, Bytes: counted[x.id].octets, Since: time.Unix(0, x.since).UTC().Format(time.RFC3339)})
 	})
+	p.single.listed(now(), func(k pairKey, x passed) { add(k.consumer, k.producer, x.message()) })
 	slices.SortFunc(resp.Pairs, func(a, b *api.ScpPair) int {
-		return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Producer, b.Producer), cmp.Compare(a.Since, b.Since))
+		return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Producer, b.Producer), cmp.Compare(a.Since, b.Since), ones(a.Front)-ones(b.Front))
 	})
 	resp.Total = uint32(len(resp.Pairs))
 	resp.Pairs = resp.Pairs[:min(limit, len(resp.Pairs))]

@@ -20,8 +20,8 @@ func scpTopoCommand(r *cli.Remote) *cobra.Command {
 		Short: "Draw which functions of the 5G core talk to which",
 		Long: `Draw which functions of the 5G core talk to which now: below each consumer, the producers
 that it uses, by type, with what the switches have counted both ways. "direct" is who uses
-a producer's own address, so that nothing is balanced; "not authorised" whom the policy
-does not allow any more. weft scp pairs has the same as a table.`,
+a producer's own address, so that nothing is balanced; "by the front" are requests that the
+front has passed on; "not authorised" is whom the policy does not allow any more. weft scp pairs has the same as a table.`,
 		Example: `  weft scp topo
   weft scp topo --type UDM
   weft scp topo --dot | dot -Tsvg > core.svg`,
@@ -102,8 +102,11 @@ func pairNotes(p *api.ScpPair) []string {
 	if p.Direct && p.ConsumerType == "" && p.Packets == 0 {
 		notes = []string{"not counted"}
 	}
-	if p.Direct {
+	switch {
+	case p.Direct:
 		notes = append(notes, "direct")
+	case p.Front:
+		notes = []string{fmt.Sprintf("%d requests by the front, %d errors, %v ms", p.Requests, p.Errors, p.MeanMs)}
 	}
 	if !p.Authorised {
 		notes = append(notes, "not authorised")
@@ -120,11 +123,14 @@ func scpDOT(pairs []*api.ScpPair) string {
 		if err != nil {
 			host = p.Producer
 		}
-		style := "solid"
-		if p.Direct {
+		style, label := "solid", fmt.Sprintf("%d packets", p.Packets)
+		switch {
+		case p.Direct:
 			style = "dashed"
+		case p.Front:
+			label = fmt.Sprintf("%d requests", p.Requests)
 		}
-		fmt.Fprintf(&b, "  %q -> %q [label=%q, style=%s];\n", scpName(p.ConsumerType, p.Consumer), scpName(p.Type, host), fmt.Sprintf("%d packets", p.Packets), style)
+		fmt.Fprintf(&b, "  %q -> %q [label=%q, style=%s];\n", scpName(p.ConsumerType, p.Consumer), scpName(p.Type, host), label, style)
 	}
 	b.WriteString("}\n")
 	return b.String()

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { boxWide, picture, rowHigh, wide } from "./core";
+import { boxWide, byType, meanOf, picture, rowHigh, wayOf, wide } from "./core";
 
 const pairs = [
   { consumer: "10.0.1.1", consumer_type: "AMF", producer: "10.0.4.1:7777", type: "UDM", packets: "90", authorised: true },
@@ -25,6 +25,22 @@ test("a line stands for all ports of a pair, by the end point or past it, and sa
   expect(lines[0].width).toBeCloseTo(3);
   expect(lines.map((l) => l.direct)).toEqual([false, true, false]);
   expect(lines[2].refused).toBe(true);
+});
+
+const relayed = { ...pairs[0], packets: 0, requests: "30", errors: 3, mean_ms: 4, front: true };
+
+test("requests that the front has passed on have a line of their own", () => {
+  const { lines } = picture([...pairs, relayed]);
+  expect(lines.map((l) => l.title)[3]).toBe("AMF 10.0.1.1 to UDM 10.0.4.1: 30 requests by the front");
+  expect([...pairs, relayed].map(wayOf)).toEqual(["end point", "its own address", "end point", "the front"]);
+});
+
+test("pairs are added up by types, and times are weighted by requests", () => {
+  const more = { ...relayed, consumer: "10.0.1.2", requests: 10, errors: 0, mean_ms: 12 };
+  const [amf, other] = byType([...pairs, relayed, more]);
+  expect(amf).toMatchObject({ consumer: "AMF", producer: "UDM", pairs: 4, packets: 99, requests: 40, errors: 3, meanMs: 6 });
+  expect(other).toMatchObject({ consumer: "unregistered", producer: "AUSF", requests: 0, meanMs: NaN });
+  expect([0.25, 6, 240, NaN].map(meanOf)).toEqual(["0.3", "6.0", "240", ""]);
 });
 
 test("without pairs there is room for a line of text", () => {

@@ -215,17 +215,19 @@ func TestRelayed(t *testing.T) {
 	}
 }
 
-// One address cannot take the room of all profiles by long ones.
-func TestOctetsOfOneHost(t *testing.T) {
+// The addresses at one port of the network cannot take the room of all profiles by long ones.
+func TestOctetsOfOnePort(t *testing.T) {
 	g := newRig(t)
+	g.host(1, 1, 2)
+	g.host(3, 3)
 	put := func(n, size int) int {
-		resp, _ := g.do(1, "PUT", "/nnrf-nfm/v1/nf-instances/"+id(n), profile(1, sbi.UDM, func(p *sbi.NFProfile) {
+		resp, _ := g.do(1+n%2, "PUT", "/nnrf-nfm/v1/nf-instances/"+id(n), profile(1, sbi.UDM, func(p *sbi.NFProfile) {
 			p.NFInstanceID, p.Locality, p.NFServices = id(n), strings.Repeat("x", size), nil
 		}))
 		return resp.StatusCode
 	}
-	for n := range 17 {
-		if s := put(100+n, 1_000_000); s != 201 && n < 16 || s != 429 && n == 16 {
+	for n := range 34 {
+		if s := put(100+n, 1_000_000); s != 201 && n < 33 || s != 429 && n == 33 {
 			t.Fatalf("%d: status %d", n, s)
 		}
 	}
@@ -238,5 +240,8 @@ func TestOctetsOfOneHost(t *testing.T) {
 	}
 	if long, short := patch(200, strings.Repeat("x", 900_000)), patch(200, "y"); long != 429 || short != 204 {
 		t.Errorf("a patch that makes it long: status %d; one that does not: %d", long, short)
+	}
+	if resp, _ := g.do(3, "PUT", "/nnrf-nfm/v1/nf-instances/"+id(300), profile(3, sbi.AMF, func(p *sbi.NFProfile) { p.NFInstanceID, p.Locality = id(300), strings.Repeat("x", 100_000) })); resp.StatusCode != 201 {
+		t.Errorf("at another port: %s", resp.Status)
 	}
 }

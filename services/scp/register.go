@@ -21,8 +21,9 @@ type change struct {
 	body   []byte
 }
 
-// mostProfiles bounds the profiles that one address has registered, in octets.
-const mostProfiles = 16 << 20
+// mostProfiles bounds the profiles that the hosts at a port of the network have registered,
+// in octets. One that is short enough to be there for each of their instances is let in.
+const mostProfiles = 32 << 20
 
 // fewInstances is how many the hosts at a port of the network may always register.
 const fewInstances = 64
@@ -32,14 +33,17 @@ const fewInstances = 64
 func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	x, text := p.instance(strings.ToLower(id)), body
+	x, text, most := p.instance(strings.ToLower(id)), body, max(fewInstances, p.cfg.Load().Instances/8)
 	if x != nil && !p.owns(x, by) {
 		p.count.poisoned.Add(1)
 		return sbi.Problem(http.StatusForbidden, sbi.InstanceOfAnother, fmt.Sprintf("instance %s is registered by the host of %v", id, x.owner()))
 	}
 	switch method {
 	case http.MethodPut:
-		if most := max(fewInstances, p.cfg.Load().Instances/8); x == nil && !p.relays(by) && p.registered(by) >= most {
+		if x != nil || p.relays(by) {
+			break
+		}
+		if n, _ := p.registered(by, nil); n >= most {
 			p.count.noRoom.Add(1)
 			return sbi.Problem(http.StatusTooManyRequests, "", fmt.Sprintf("%d instances are at the port of the network where %v is already, an eighth of scp.instances", most, by))
 		}
@@ -60,9 +64,11 @@ func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte
 	default:
 		return nil
 	}
-	if grows := x == nil || len(text) > len(x.text); grows && !p.relays(by) && p.octetsOf(by, x)+len(text) > mostProfiles {
-		p.count.noRoom.Add(1)
-		return sbi.Problem(http.StatusTooManyRequests, "", fmt.Sprintf("the profiles that are registered from %v have more than %d octets", by, mostProfiles))
+	if grows := x == nil || len(text) > len(x.text); grows && !p.relays(by) && len(text) > mostProfiles/most {
+		if _, octets := p.registered(by, x); octets+len(text) > mostProfiles {
+			p.count.noRoom.Add(1)
+			return sbi.Problem(http.StatusTooManyRequests, "", fmt.Sprintf("the profiles that are registered at the port of the network where %v is have more than %d octets", by, mostProfiles))
+		}
 	}
 	profile, err := sbi.Read(text)
 	if err == nil {
@@ -82,19 +88,19 @@ func (p *proxy) mayRegister(method string, by netip.Addr, id string, body []byte
 	return p.misplaced(&profile.NFProfile, by, had)
 }
 
-// registered returns how many instances are at the port of the network where a
-// client is, those that have ended and are listed by the NRF among them; those whose
-// ports are not known count as if at one. It is called with mu held.
-func (p *proxy) registered(by netip.Addr) (n int) {
+// registered returns how many instances but one are at the port of the network where a
+// client is, and the length of their profiles, those that have ended and are listed by the
+// NRF among them; those whose ports are not known count as if at one. It is called with mu held.
+func (p *proxy) registered(by netip.Addr, but *producer) (n, octets int) {
 	at, _ := p.located(by)
 	for _, all := range []map[string]*producer{p.book, p.ended} {
 		for _, x := range all {
-			if s, _ := p.located(x.owner()); s.At == at.At && !x.relayed {
-				n++
+			if s, _ := p.located(x.owner()); s.At == at.At && !x.relayed && x != but {
+				n, octets = n+1, octets+len(x.text)
 			}
 		}
 	}
-	return n
+	return n, octets
 }
 
 // malformed returns the answer to what cannot be read.

@@ -104,16 +104,6 @@ func (r *registry) instance(id string) *producer {
 	return r.ended[id]
 }
 
-// octetsOf returns the length of the profiles at a client's address, but for one instance.
-func (r *registry) octetsOf(by netip.Addr, but *producer) (n int) {
-	for _, x := range r.byAddr[by] {
-		if x != but {
-			n += len(x.text)
-		}
-	}
-	return n
-}
-
 // replaced returns those of the type of an instance that were where it is: a place has
 // one process, which has a new id each time it starts. Several instances of one process
 // are back with their next heartbeats.

@@ -108,7 +108,11 @@ func (r *relay) route(ctx context.Context, req *http.Request, who consumer, clie
 	}
 	e.tries = e.tries[:min(len(e.tries), mostTries)]
 	if q.TargetNFType == "" {
-		if len(e.tries) == 0 {
+		switch {
+		case len(e.tries) > 0:
+		case root.Scheme == "" && bound.Level == "":
+			return nil, sbi.Problem(http.StatusBadRequest, sbi.MandatoryMemberMissing, "the request names no target: want 3gpp-Sbi-Discovery-target-nf-type beside its other headers")
+		default:
 			return nil, sbi.Problem(http.StatusGatewayTimeout, sbi.TargetNotReachable, "nobody who is registered is at the target that the request names")
 		}
 		return e, nil

@@ -122,7 +122,7 @@ func TestRelay(t *testing.T) {
 		"a binding that is none":          {1, []string{"3gpp-Sbi-Routing-Binding", "x"}, 400, "", ""},
 		"a binding to nobody":             {1, []string{"3gpp-Sbi-Routing-Binding", "bl=nf-instance; nfinst=" + id(77)}, 504, sbi.TargetNotReachable, ""},
 		"a type that nobody has":          {1, []string{"3gpp-Sbi-Discovery-target-nf-type", "BSF"}, 400, sbi.DiscoveryFailure, ""},
-		"no type":                         {1, []string{"3gpp-Sbi-Discovery-service-names", "nudm-main"}, 504, sbi.TargetNotReachable, ""},
+		"no type":                         {1, []string{"3gpp-Sbi-Discovery-service-names", "nudm-main"}, 400, sbi.MandatoryMemberMissing, ""},
 		"who says to be another":          {1, []string{"3gpp-Sbi-Discovery-target-nf-type", "UDM", "3gpp-Sbi-Discovery-requester-nf-type", "SMF"}, 403, sbi.RequesterNotAllowed, ""},
 		"who may not":                     {1, []string{"3gpp-Sbi-Target-apiRoot", "http://" + closed.at.String()}, 403, sbi.RequesterNotAllowed, ""},
 		"a loop":                          {1, append([]string{"Via", "2.0 SCP-" + g.cfg.Listen}, forUDM...), 400, sbi.LoopDetected, ""},

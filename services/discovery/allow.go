@@ -2,10 +2,7 @@ package discovery
 
 import (
 	"context"
-	"fmt"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -14,60 +11,6 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
-
-// parsePort parses DPID:PORT.
-func parsePort(text string) (at flow.Location, err error) {
-	i := strings.LastIndexAny(text, ":/")
-	if i < 0 {
-		return at, fmt.Errorf("port %.80q: want DPID:PORT, such as 1:2", text)
-	}
-	if at.Switch, err = flow.ParseDPID(text[:i]); err != nil {
-		return at, fmt.Errorf("port %.80q: want DPID:PORT, such as 1:2", text)
-	}
-	n, err := strconv.ParseUint(text[i+1:], 10, 32)
-	if at.Port = flow.Port(n); err != nil || !at.Port.Physical() {
-		return at, fmt.Errorf("port %.80q: want the number of a physical port behind the colon", text)
-	}
-	return at, nil
-}
-
-// parsePair parses two ports with a space between them.
-func parsePair(text string) (pair, error) {
-	f := strings.Fields(text)
-	if len(f) != 2 {
-		return pair{}, fmt.Errorf("link %.80q: want DPID:PORT DPID:PORT", text)
-	}
-	a, err := parsePort(f[0])
-	if err != nil {
-		return pair{}, err
-	}
-	b, err := parsePort(f[1])
-	if err == nil && a.Switch == b.Switch {
-		err = fmt.Errorf("link %.80q: want ports of two switches", text)
-	}
-	return newPair(a, b), err
-}
-
-// validPattern checks a pattern of ports: DPID:PORT with *, ? and [] in either
-// part.
-func validPattern(text string) error {
-	if _, err := path.Match(text, ""); err != nil || strings.Count(text, ":") != 1 {
-		return fmt.Errorf("%.80q: want DPID:PORT with 16 hex digits, in both of which *, ? and [a-c] stand for others, such as *:49", text)
-	}
-	return nil
-}
-
-// mayLink reports whether a port may be the end of a link.
-func (c *Config) mayLink(at flow.Location) bool {
-	if len(c.LinkPorts) == 0 {
-		return true
-	}
-	name := fmt.Sprintf("%v:%d", at.Switch, uint32(at.Port))
-	return slices.ContainsFunc(c.LinkPorts, func(pattern string) bool {
-		match, _ := path.Match(pattern, name) // Validate has checked it
-		return match
-	})
-}
 
 // allowLink brings a held link up whatever its probes show.
 func (t *topology) allowLink(now int64, p pair) {
@@ -114,10 +57,6 @@ type allowances struct {
 
 // allowancesMax bounds their number.
 const allowancesMax = 10_000
-
-func (p pair) key() string {
-	return fmt.Sprintf("%v.%d-%v.%d", p.a.Switch, uint32(p.a.Port), p.b.Switch, uint32(p.b.Port))
-}
 
 // load restores the links that earlier runs stored.
 func (a *allowances) load(ctx context.Context) error {

@@ -3,7 +3,12 @@ package discovery
 import (
 	"encoding/hex"
 	"fmt"
+	"path"
+	"slices"
 	"time"
+
+	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // Config is the configuration of discovery.
@@ -214,4 +219,47 @@ func (c *Config) linkTimeout() int64 {
 		return int64(c.Liveness.Timeout)
 	}
 	return int64(c.Timeout)
+}
+
+// hybrid returns what is known of a switch as a hybrid node, nil if it is none:
+// from Hybrid, else from what the switch says of itself.
+func (c *Config) hybrid(sw flow.DPID, m *api.Switch) (*flow.Hybrid, error) {
+	for _, text := range c.Hybrid {
+		pattern, h, err := parseHybrid(text)
+		if match, _ := path.Match(pattern, sw.String()); match && err == nil { // Validate has said what is wrong
+			return h, nil
+		}
+	}
+	return flow.ParseHybrid(m.GetDescription())
+}
+
+// mayLink reports whether a port may be the end of a link.
+func (c *Config) mayLink(at flow.Location) bool {
+	if len(c.LinkPorts) == 0 {
+		return true
+	}
+	name := fmt.Sprintf("%v:%d", at.Switch, uint32(at.Port))
+	return slices.ContainsFunc(c.LinkPorts, func(pattern string) bool {
+		match, _ := path.Match(pattern, name) // Validate has checked it
+		return match
+	})
+}
+
+// maxWeight is the largest weight that paths accepts.
+const maxWeight = 1<<16 - 1
+
+// weight returns the cost of a link by the slower of its ports; an unknown
+// speed counts as 10 Gb/s.
+func weight(cfg *Config, a, b uint32) uint32 {
+	const usual = 10_000_000
+	if cfg.ReferenceKbps == 0 {
+		return 1
+	}
+	if a == 0 {
+		a = usual
+	}
+	if b == 0 {
+		b = usual
+	}
+	return min(max(cfg.ReferenceKbps/min(a, b), 1), maxWeight)
 }

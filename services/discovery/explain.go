@@ -90,6 +90,3 @@ func (p *port) heldTrial() *trial {
 	}
 	return p.tried
 }
-
-// portName returns a port in the form that weft link takes.
-func portName(at flow.Location) string { return fmt.Sprintf("%v:%d", at.Switch, uint32(at.Port)) }

@@ -1,20 +1,6 @@
 package discovery
 
-import (
-	"fmt"
-
-	"github.com/weft-sdn/weft/flow"
-)
-
-// A pair is the two ends of a link without direction: a before b.
-type pair struct{ a, b flow.Location }
-
-func newPair(a, b flow.Location) pair {
-	if b.Switch < a.Switch || b.Switch == a.Switch && b.Port < a.Port {
-		a, b = b, a
-	}
-	return pair{a, b}
-}
+import "github.com/weft-sdn/weft/flow"
 
 // flaps is the flap damping of a pair of ports. A link that goes down more than
 // Downs times in Window is dampened: it is the last choice of paths and of the
@@ -125,6 +111,3 @@ type damping struct {
 	pair pair
 	hold int64
 }
-
-// String returns both ports.
-func (p pair) String() string { return fmt.Sprintf("%v to %v", p.a, p.b) }

@@ -5,7 +5,6 @@ import (
 	"path"
 	"strings"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -17,18 +16,6 @@ func parseHybrid(text string) (pattern string, h *flow.Hybrid, err error) {
 	}
 	h, err = flow.ParseHybrid("hybrid " + lists)
 	return pattern, h, err
-}
-
-// hybrid returns what is known of a switch as a hybrid node, nil if it is none:
-// from Hybrid, else from what the switch says of itself.
-func (c *Config) hybrid(sw flow.DPID, m *api.Switch) (*flow.Hybrid, error) {
-	for _, text := range c.Hybrid {
-		pattern, h, err := parseHybrid(text)
-		if match, _ := path.Match(pattern, sw.String()); match && err == nil { // Validate has said what is wrong
-			return h, nil
-		}
-	}
-	return flow.ParseHybrid(m.GetDescription())
 }
 
 // listedRole returns the role that a hybrid node gives a port, or RoleUnsettled if

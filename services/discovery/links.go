@@ -307,25 +307,6 @@ func (l *link) message(t *topology) *api.Link {
 	}
 }
 
-// maxWeight is the largest weight that paths accepts.
-const maxWeight = 1<<16 - 1
-
-// weight returns the cost of a link by the slower of its ports; an unknown
-// speed counts as 10 Gb/s.
-func weight(cfg *Config, a, b uint32) uint32 {
-	const usual = 10_000_000
-	if cfg.ReferenceKbps == 0 {
-		return 1
-	}
-	if a == 0 {
-		a = usual
-	}
-	if b == 0 {
-		b = usual
-	}
-	return min(max(cfg.ReferenceKbps/min(a, b), 1), maxWeight)
-}
-
 func rfc3339(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
 
 // listLinks returns all links, those that wait or are held included, by source.

@@ -443,16 +443,6 @@ func (t *topology) listPorts(now int64) []*api.PortRole {
 	return list
 }
 
-func compareLocations(a, b *api.Location) int {
-	switch {
-	case a.Dpid != b.Dpid && a.Dpid < b.Dpid:
-		return -1
-	case a.Dpid != b.Dpid:
-		return 1
-	}
-	return int(int64(a.Port) - int64(b.Port))
-}
-
 func (p *port) message() *api.PortRole {
 	return &api.PortRole{At: p.location(), Role: p.role.String(), Refused: p.view.refused.Load()}
 }

@@ -82,11 +82,3 @@ func (t *topology) explainNeighbour(now int64, p *port, say func(cause string, u
 			"it was a link to %v, which has been silent for %v", p.was, time.Duration(now-p.silent).Round(time.Second))
 	}
 }
-
-// heldTrial returns the trial of a held link at the port.
-func (p *port) heldTrial() *trial {
-	if p.trial != nil && p.trial.held {
-		return p.trial
-	}
-	return p.tried
-}

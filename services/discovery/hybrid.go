@@ -18,22 +18,6 @@ func parseHybrid(text string) (pattern string, h *flow.Hybrid, err error) {
 	return pattern, h, err
 }
 
-// listedRole returns the role that a hybrid node gives a port, or RoleUnsettled if
-// it gives none.
-func (p *port) listedRole() flow.PortRole {
-	if p.dp.hybrid == nil {
-		return flow.RoleUnsettled
-	}
-	return p.dp.hybrid.Role(p.at.Port)
-}
-
-// isProbed reports whether probes are sent out of a port. They are not if the port
-// cannot have a link.
-func (p *port) isProbed() bool {
-	r := p.listedRole()
-	return r != flow.RoleInternal && r != flow.RoleTunnel
-}
-
 // rejectProbe reports whether a probe that arrived at to must be ignored because
 // one of the ports is a customer's, internal or a tunnel. It records that for
 // explain.

@@ -95,18 +95,6 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 	return accepted
 }
 
-// neighbour returns the port at the far end, as heard in either direction, nil
-// if there is none. A cable has two ends, so there is at most one.
-func (p *port) neighbour() *port {
-	switch {
-	case p.out != nil:
-		return p.out.dst
-	case p.in != nil:
-		return p.in.src
-	}
-	return nil
-}
-
 // refuseLink returns why a new link must be refused, if it must: the operator's
 // settings forbid it; its ports were host ports for long (two such ports become
 // a link only after a down time longer than the timeout); or it is slower than
@@ -283,9 +271,6 @@ func (t *topology) detach(now int64, l *link, cause string) {
 	t.settleRole(now, l.src)
 	t.settleRole(now, l.dst)
 }
-
-// isUp reports whether a port is up, on a switch that is connected.
-func (p *port) isUp() bool { return p.up && p.dp.connected }
 
 // remove removes a link from the list.
 func (t *topology) remove(l *link, cause string) {

@@ -1,8 +1,6 @@
 package discovery
 
-import (
-	"github.com/weft-sdn/weft/flow"
-)
+import "github.com/weft-sdn/weft/flow"
 
 // How a topology learns a switch anew that was gone and has returned: its
 // cables may have changed meanwhile, and no port status says so.
@@ -36,15 +34,6 @@ func (t *topology) waitsUntil(p *port) int64 {
 		return min(p.until, p.dp.returned+oneBack*timeout)
 	}
 	return p.until
-}
-
-// silenceCountsFrom returns the time from which missing probes of a switch's
-// neighbours count: when the switch confirmed the LLDP trap, or should have.
-func (dp *datapath) silenceCountsFrom() int64 {
-	if dp.trapped == 0 {
-		return dp.since + trapGrace
-	}
-	return dp.trapped
 }
 
 // facing returns the port that waits for p as its old neighbour, nil if none does.

@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -59,65 +58,6 @@ type event struct {
 	damped  *damping
 }
 
-// A datapath is a switch.
-type datapath struct {
-	id        flow.DPID
-	connected bool
-	since     int64 // of the connection
-	returned  int64 // when it last connected after it had been away
-	trapped   int64 // when the switch confirmed the LLDP trap; 0: not yet
-	doubt     int64 // 0, or until when it may have gone with the southbound
-	ports     []*port
-	low       []*port // by number, those below lowPorts
-	high      map[flow.Port]*port
-	hybrid    *flow.Hybrid // nil: it is not of a hybrid node
-	checkAt   int64        // when to check the links that leave it
-	settle    int64        // when to check the roles of its ports; math.MaxInt64: not by time
-	view      *view
-	echo      echo
-	flight    atomic.Bool // probes of the switch are being sent
-	schedule
-}
-
-// A port is a port of a switch. Its record stays while it is down, so that a
-// port cannot shed its past by going down for a moment.
-type port struct {
-	at       flow.Location
-	dp       *datapath
-	up       bool
-	removed  bool
-	changed  int64 // when it last went up or down
-	role     flow.PortRole
-	edge     bool          // it has settled as an edge port
-	hosts    int64         // since when it is one, ignoring short downs; 0 if it is none
-	was      flow.Location // the far end that it had as a link
-	judged   bool          // that link was no longer on trial
-	silent   int64         // since when that far end is silent, or expected
-	proved   bool          // a probe of a link of the port has arrived since its switch connected
-	unproved bool          // that far end is silent, and none of it had
-	until    int64         // the port waits for it until then, at most
-	presumed int64         // a link of an earlier run until then, its far end not connected yet
-	saved    bool          // that hosts are there is saved
-	rival    flow.Location // whose probes were refused because of hosts
-	rivalAt  int64
-	blocked  int64 // out of use until then: two switches, or its own, are heard on it
-	out, in  *link
-	trial    *trial // of the link that leaves it
-	tried    *trial // of the link that ends at it
-	newest   int64  // time of its newest probe that has arrived
-	speed    uint32 // kilobits per second
-	mac      flow.MAC
-	view     *portView
-	place    *api.Location
-	again    int64 // when time alone may change its role; 0: never
-	shown    bool  // its role was published, and not since that it is gone
-	refusing refusing
-	prober
-}
-
-// maxPorts bounds the handled ports of one switch.
-const maxPorts = 16384
-
 // trapGrace is how long ports wait for their switch to confirm the LLDP trap
 // before they settle without it.
 const trapGrace = int64(3 * time.Second)
@@ -154,32 +94,6 @@ func (t *topology) at(l flow.Location) *port {
 		return dp.port(l.Port)
 	}
 	return nil
-}
-
-// port returns a port by its number, nil if there is none.
-func (dp *datapath) port(n flow.Port) *port {
-	if n < lowPorts {
-		if int(n) < len(dp.low) {
-			return dp.low[n]
-		}
-		return nil
-	}
-	return dp.high[n]
-}
-
-// put stores a port under its number; nil removes it.
-func (dp *datapath) put(n flow.Port, p *port) {
-	switch {
-	case n >= lowPorts && p == nil:
-		delete(dp.high, n)
-	case n >= lowPorts:
-		dp.high[n] = p
-	default:
-		for len(dp.low) <= int(n) {
-			dp.low = append(dp.low, nil)
-		}
-		dp.low[n] = p
-	}
 }
 
 // schedule schedules timed work at a time.
@@ -305,12 +219,6 @@ func (t *topology) confirmTrap(now int64, id flow.DPID) {
 	t.reviewPorts(now, dp)
 }
 
-// macOf returns the Ethernet address of a port, zero if it has none.
-func macOf(msg *api.Port) flow.MAC {
-	mac, _ := flow.ParseMAC(msg.GetMac())
-	return mac
-}
-
 // setPort sets the present state of a port.
 func (t *topology) setPort(now int64, dp *datapath, msg *api.Port) {
 	at := flow.Location{Switch: dp.id, Port: flow.Port(msg.GetPort())}
@@ -418,14 +326,6 @@ func (t *topology) expect(now int64, p *port) {
 	p.silent, p.until = now, now+min(10*int64(t.cfg.Timeout), int64(t.cfg.Forget))
 }
 
-// location returns the port's place in the form of messages, which share it.
-func (p *port) location() *api.Location {
-	if p.place == nil {
-		p.place = api.NewLocation(p.at)
-	}
-	return p.place
-}
-
 // listPorts returns the roles of all ports of connected switches.
 func (t *topology) listPorts(now int64) []*api.PortRole {
 	var list []*api.PortRole
@@ -441,10 +341,6 @@ func (t *topology) listPorts(now int64) []*api.PortRole {
 	}
 	slices.SortFunc(list, func(a, b *api.PortRole) int { return compareLocations(a.At, b.At) })
 	return list
-}
-
-func (p *port) message() *api.PortRole {
-	return &api.PortRole{At: p.location(), Role: p.role.String(), Refused: p.view.refused.Load()}
 }
 
 // countLinks counts the links in a state.

@@ -346,13 +346,3 @@ func (tr *trial) message(t *topology, now int64) *api.Link {
 		Settings: t.settings[newPair(tr.from.at, tr.to.at)],
 	}
 }
-
-// onTrial reports whether a link of a port waits, or is held.
-func (p *port) onTrial() (waits, isHeld bool) {
-	for _, tr := range []*trial{p.trial, p.tried} {
-		if tr != nil && !tr.onProbation() {
-			waits, isHeld = true, isHeld || tr.held
-		}
-	}
-	return waits, isHeld
-}

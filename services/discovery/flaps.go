@@ -1,23 +1,5 @@
 package discovery
 
-import "github.com/weft-sdn/weft/flow"
-
-// flaps is the flap damping of a pair of ports. A link that goes down more than
-// Downs times in Window is dampened: it is the last choice of paths and of the
-// broadcast tree until it has been up for the hold time, which doubles each
-// time. It stays usable, because it may be the only way.
-type flaps struct {
-	pair  pair
-	downs []int64 // times of the last downs, oldest first
-	alive bool    // a direction has come up since the last down
-	until int64   // dampened until then; 0 if not
-	last  int64   // length of the last hold
-	quiet int64   // since when it is not dampened
-	mute  int64   // when probes, and not port status, last showed that it was down; 0: never
-	links [2]*link
-	total [2]uint32 // how often each direction has gone down
-}
-
 // dampenedCost is added to the weight of a dampened link: no path crosses the
 // link if another path costs less than that.
 const dampenedCost = 50_000
@@ -32,18 +14,6 @@ func (t *topology) pairOf(a, b *port) *flaps {
 	}
 	return f
 }
-
-// side numbers the direction that starts at src.
-func (f *flaps) side(src flow.Location) int {
-	if src == f.pair.a {
-		return 0
-	}
-	return 1
-}
-
-func (f *flaps) hold(l *link)         { f.links[f.side(l.src.at)] = l }
-func (f *flaps) release(l *link)      { f.links[f.side(l.src.at)] = nil }
-func (f *flaps) count(l *link) uint32 { return f.total[f.side(l.src.at)] }
 
 // down counts that a direction goes down; both directions going down together
 // count once.

@@ -8,43 +8,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// linkState is the state of a link in one direction.
-type linkState uint8
-
-// The states.
-const (
-	oneWay   linkState = iota // the other direction is not seen
-	up                        // both directions are
-	dampened                  // both directions are, and it goes down too often: the last choice
-	waits                     // slower than a cable so far
-	held                      // not used until its probes are faster or the operator allows it
-)
-
-// String returns the state as api.Link has it.
-func (s linkState) String() string {
-	return [...]string{"one_way", "up", "dampened", "waiting", "held"}[s]
-}
-
-// A link is a link in one direction, while its probes arrive: the out of its
-// source port and the in of its destination port.
-type link struct {
-	src, dst *port
-	flaps    *flaps
-	state    linkState
-	heard    int64  // when its last probe arrived
-	since    int64  // of the state
-	latency  int64  // smoothed, nanoseconds
-	best     int64  // the time of the fastest probe
-	lately   int64  // the same over at least the last probesLeast
-	probes   int    // probes that arrived
-	calm     int    // of these, while our own delays were small
-	toll     uint32 // what its latency adds to its weight
-	weight   uint32
-	capacity uint64 // as last published
-	trial    *trial // it is up on probation
-	index    int    // in topology.links
-}
-
 // arrive handles a genuine, fresh probe: sent out of src at the given time,
 // received at dst now. It returns the reason if it refuses the probe.
 func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal {
@@ -194,17 +157,6 @@ func (t *topology) join(now int64, from, to *port, latency int64) *link {
 	return l
 }
 
-// wantedState returns the state that a link should have.
-func (l *link) wantedState(now int64) linkState {
-	switch back := l.dst.out; {
-	case back == nil || back.dst != l.src:
-		return oneWay
-	case l.flaps.until > now:
-		return dampened
-	}
-	return up
-}
-
 // refresh updates the state and weight of a link.
 func (l *link) refresh(t *topology, now int64, cause string) {
 	if s := l.wantedState(now); s != l.state || l.cost(t, now) != l.weight || t.capacity(l) != l.capacity {
@@ -291,8 +243,6 @@ func (l *link) message(t *topology) *api.Link {
 		Settings: t.settings[newPair(l.src.at, l.dst.at)], CapacityKbps: t.capacity(l),
 	}
 }
-
-func rfc3339(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }
 
 // listLinks returns all links, those that wait or are held included, by source.
 func (t *topology) listLinks(now int64) []*api.Link {

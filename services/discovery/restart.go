@@ -206,15 +206,6 @@ func (t *topology) renew(now int64, dp *datapath) {
 	}
 }
 
-// doubtedUntil returns the time until which a link stays up because its switches
-// are in doubt, or 0 if they are not.
-func (l *link) doubtedUntil(now int64) int64 {
-	if until := max(l.src.dp.doubt, l.dst.dp.doubt); until > now {
-		return until
-	}
-	return 0
-}
-
 // recordSent records that the southbound has sent a probe of each port, signed at
 // stamp. Only a probe that was sent can be missing.
 func (t *topology) recordSent(now int64, ports []*port, stamp int64) {

@@ -9,30 +9,6 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// A trial judges a link in one direction by how long its probes take. A relay
-// delays every probe, a busy machine some of them. So the fastest probe
-// decides, less the echo times of both switches.
-//
-// A link whose fastest probe is plausible comes up at once, and has no trial.
-// One whose is not waits, and is probed again. Each further slow probe that no
-// delay of our own explains adds to the evidence against it. With enough of it
-// the link is held until a probe is fast or the operator allows it. Where our
-// own delays explain the slow probes, the link comes up on probation, and the
-// trial goes on.
-type trial struct {
-	from, to *port
-	began    int64
-	heard    int64   // when the last probe arrived
-	best     int64   // the time of the fastest probe
-	probes   int     // probes that arrived
-	calm     int     // of these, while our own delays were small
-	counted  int64   // arrival of the last one that is part of the evidence
-	evidence float64 // bits: 2^-evidence is the probability of so many slow probes over a cable
-	held     bool
-	since    int64  // of waiting, or of being held
-	reason   string // of being held
-}
-
 const (
 	// evidenceEnough is the evidence that holds a link: no genuine link is held
 	// in 2^40 starts.
@@ -178,9 +154,6 @@ func (t *topology) isIdle(now int64) bool {
 	return t.isQuiet
 }
 
-// onProbation reports whether the link is up on probation.
-func (tr *trial) onProbation() bool { return tr.from.out != nil && tr.from.out.trial == tr }
-
 // checkProbe handles a probe and reports whether the fastest is plausible. If not,
 // the probe is evidence. Of probes under way at the same time only one counts,
 // because one pause of a switch delays all of them.
@@ -324,14 +297,6 @@ func (t *topology) endSilentTrials(now int64) {
 	if next != math.MaxInt64 {
 		t.schedule(max(next, now+boundEvery))
 	}
-}
-
-// state returns the state of a link that is not up.
-func (tr *trial) state() linkState {
-	if tr.held {
-		return held
-	}
-	return waits
 }
 
 // message returns the API's form of a link that is not up.

@@ -305,7 +305,7 @@ func (e *engine) saveAll(ctx context.Context) {
 			if err := e.alive(ctx, now); err != nil && ctx.Err() == nil {
 				e.log.Warn("sign of life not saved: ports may take longer to settle after a restart", "error", err)
 			}
-			e.read((*topology).mark)
+			e.read(func(t *topology) { t.mark() })
 		}
 		select {
 		case <-ctx.Done():

@@ -74,10 +74,3 @@ func (t *topology) releaseHeld(now int64) {
 		f.refresh(t, now, "released")
 	}
 }
-
-// A damping reports that a link is dampened for a time, in nanoseconds, from
-// when it last went down, or, with 0, no longer.
-type damping struct {
-	pair pair
-	hold int64
-}

@@ -264,14 +264,3 @@ func (t *topology) memories(now int64, id flow.DPID) (map[flow.Port]memory, bool
 	}
 	return ports, true
 }
-
-// mark schedules saving the switches where more ports now have hosts.
-func (t *topology) mark() {
-	for id, dp := range t.switches {
-		for _, p := range dp.ports {
-			if p.role == flow.RoleEdge && !p.saved && p.view.host.Load() {
-				t.dirty[id] = struct{}{}
-			}
-		}
-	}
-}

@@ -1,8 +1,6 @@
 package discovery
 
 import (
-	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -14,10 +12,7 @@ import (
 // take the time (nanoseconds since 1970, never running back), change the state,
 // and append the changes to events. It is not safe for concurrent use.
 type topology struct {
-	cfg      *Config
-	rand     *rand.Rand
-	switches map[flow.DPID]*datapath
-	order    []*datapath // the same, in the order of their probes
+	*registry
 	links    []*link
 	pairs    map[pair]*flaps
 	held     map[*flaps]struct{} // dampened
@@ -35,27 +30,15 @@ type topology struct {
 	boundAt  int64
 	isQuiet  bool // our own delays are small, of quietAt
 	quietAt  int64
-	deadline int64 // no timed work is due before this time
 	cleaned  int64
 	floor    int64 // links count as heard at this time, at least
-	moved    bool  // links have come or gone since arranged
-	arranged int64 // when they were
+	arranged int64 // when the order of the switches was made
 	ordered  int   // how many links there were then
 	stretch  int64 // intervals between two probes of a guarded link
 	ownDelay ownDelay
 	pace     pace
-	events   []event
-	dirty    map[flow.DPID]struct{} // switches with unsaved memories
 	// unsettled are the connected switches that settleSwitches has not reported.
 	unsettled map[flow.DPID]*datapath
-}
-
-// An event is a change to be published or logged: one of the fields is set.
-type event struct {
-	link    *api.LinkChanged
-	role    *api.PortRoleChanged
-	settled *api.RolesSettled
-	damped  *damping
 }
 
 // trapGrace is how long ports wait for their switch to confirm the LLDP trap
@@ -64,9 +47,9 @@ const trapGrace = int64(3 * time.Second)
 
 func newTopology(cfg *Config, seed uint64) *topology {
 	t := &topology{
-		cfg: cfg, trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{}, allowed: map[pair]bool{}, settings: map[pair]*api.LinkSettings{}, stretch: 1, rand: rand.New(rand.NewPCG(seed, 0)), deadline: math.MaxInt64,
-		switches: map[flow.DPID]*datapath{}, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
-		known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, pastOf: map[flow.DPID][]flow.Location{}, views: map[flow.Location]*portView{}, dirty: map[flow.DPID]struct{}{},
+		trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{}, allowed: map[pair]bool{}, settings: map[pair]*api.LinkSettings{}, stretch: 1,
+		registry: newRegistry(cfg, seed), pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
+		known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, pastOf: map[flow.DPID][]flow.Location{}, views: map[flow.Location]*portView{},
 		unsettled: map[flow.DPID]*datapath{},
 	}
 	for _, p := range cfg.allows() {
@@ -74,30 +57,6 @@ func newTopology(cfg *Config, seed uint64) *topology {
 	}
 	return t
 }
-
-// datapath returns the record of a switch; it makes one if there is none.
-func (t *topology) datapath(id flow.DPID) *datapath {
-	dp := t.switches[id]
-	if dp == nil {
-		dp = &datapath{id: id, high: map[flow.Port]*port{}, view: &view{}, checkAt: math.MaxInt64, settle: math.MaxInt64}
-		dp.phase = t.rand.Float64()
-		t.switches[id] = dp
-		t.order = append(t.order, dp)
-		t.moved = true
-	}
-	return dp
-}
-
-// at returns a port, nil if there is none.
-func (t *topology) at(l flow.Location) *port {
-	if dp := t.switches[l.Switch]; dp != nil {
-		return dp.port(l.Port)
-	}
-	return nil
-}
-
-// schedule schedules timed work at a time.
-func (t *topology) schedule(at int64) { t.deadline = min(t.deadline, at) }
 
 // connect handles a switch that has connected, with all its ports.
 func (t *topology) connect(now int64, id flow.DPID, hybrid *flow.Hybrid, ports []*api.Port) {
@@ -353,21 +312,6 @@ func (t *topology) countLinks(s linkState) (n int) {
 	for _, l := range t.links {
 		if l.state == s {
 			n++
-		}
-	}
-	return n
-}
-
-// countPorts counts the ports of connected switches with a role.
-func (t *topology) countPorts(r flow.PortRole) (n int) {
-	for _, dp := range t.switches {
-		if !dp.connected {
-			continue
-		}
-		for _, p := range dp.ports {
-			if p.role == r && !p.removed {
-				n++
-			}
 		}
 	}
 	return n

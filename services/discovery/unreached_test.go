@@ -6,7 +6,7 @@ import "testing"
 // reach: the link is left alone, until a probe can be sent to the switch, or it
 // has left.
 func TestLinksWhileAFarSouthboundIsAway(t *testing.T) {
-	topo := &topology{cfg: DefaultConfig()}
+	topo := newTopology(DefaultConfig(), 1)
 	near, far := &datapath{connected: true}, &datapath{connected: true}
 	l := &link{src: &port{dp: near}, dst: &port{dp: far}, state: up}
 	now := int64(1e12)

@@ -10,18 +10,7 @@ import (
 // it. A connected switch is learnt anew; others no longer wait for one that is
 // gone.
 func (t *topology) forgetSwitch(now int64, id flow.DPID) {
-	for at, far := range t.known {
-		if at.Switch == id || far.Switch == id {
-			delete(t.known, at)
-			delete(t.past, at)
-			t.dirty[at.Switch] = struct{}{}
-		}
-	}
-	for at := range t.past {
-		if at.Switch == id {
-			delete(t.past, at)
-		}
-	}
+	t.forgetLinks(id)
 	dp := t.switches[id]
 	if dp != nil {
 		for _, p := range dp.ports {

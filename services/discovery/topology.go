@@ -13,14 +13,10 @@ import (
 // and append the changes to events. It is not safe for concurrent use.
 type topology struct {
 	*registry
+	*history
 	links    []*link
 	pairs    map[pair]*flaps
 	held     map[*flaps]struct{} // dampened
-	known    map[flow.Location]flow.Location
-	past     map[flow.Location]memory      // of an earlier run, until its switch connects
-	pastOf   map[flow.DPID][]flow.Location // the keys of past by switch, until it connects
-	fresh    int64                         // past is trusted until then
-	views    map[flow.Location]*portView   // of ports in past, for the stage
 	jitter   jitter
 	trials   map[*trial]struct{} // of links that are not up
 	passing  map[*trial]struct{} // of links up on probation
@@ -46,10 +42,10 @@ type topology struct {
 const trapGrace = int64(3 * time.Second)
 
 func newTopology(cfg *Config, seed uint64) *topology {
+	r := newRegistry(cfg, seed)
 	t := &topology{
 		trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{}, allowed: map[pair]bool{}, settings: map[pair]*api.LinkSettings{}, stretch: 1,
-		registry: newRegistry(cfg, seed), pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
-		known: map[flow.Location]flow.Location{}, past: map[flow.Location]memory{}, pastOf: map[flow.DPID][]flow.Location{}, views: map[flow.Location]*portView{},
+		registry: r, history: newHistory(r), pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
 		unsettled: map[flow.DPID]*datapath{},
 	}
 	for _, p := range cfg.allows() {
@@ -118,24 +114,6 @@ func (t *topology) disconnect(now int64, id flow.DPID) {
 	t.forgetPorts(dp)
 	delete(t.unsettled, id)
 	t.events = append(t.events, event{settled: &api.RolesSettled{Dpid: id.String(), Gone: true}})
-}
-
-// forgetPorts forgets the ports of a switch that has gone, except those with a link
-// or a host to remember.
-func (t *topology) forgetPorts(dp *datapath) {
-	kept := dp.ports[:0]
-	for _, p := range dp.ports {
-		_, linked := t.known[p.at]
-		if linked || p.was != (flow.Location{}) || p.view.host.Load() {
-			kept = append(kept, p)
-			continue
-		}
-		p.up, p.removed = false, true // whoever has it still is to leave it alone
-		dp.put(p.at.Port, nil)
-		dp.view.ports.Delete(p.at.Port)
-	}
-	clear(dp.ports[len(kept):])
-	dp.ports = slices.Clip(slices.Clone(kept))
 }
 
 // changePort handles a port that was added, modified or removed.
@@ -261,22 +239,6 @@ func (t *topology) lowerPort(now int64, p *port, removed bool) {
 	t.unlink(now, p, "port_status")
 	t.endTrials(now, p, "port_status")
 	t.settleRole(now, p)
-}
-
-// forget clears the past of a port.
-func (t *topology) forget(p *port) {
-	t.forgetNeighbour(p)
-	p.hosts = 0
-	p.view.host.Store(false)
-}
-
-// forgetNeighbour forgets the earlier neighbour of a port.
-func (t *topology) forgetNeighbour(p *port) {
-	if p.was != (flow.Location{}) {
-		p.was = flow.Location{}
-		delete(t.known, p.at)
-		t.dirty[p.at.Switch] = struct{}{}
-	}
 }
 
 // expect gives the neighbour from before a short down, or from an earlier run,

@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -23,7 +24,7 @@ const (
 
 // explain returns the role of a port; if the port takes no traffic, also the
 // cause and the remedy.
-func (t *topology) explain(now int64, p *port) *api.PortRole {
+func (r *roles) explain(now int64, p *port) *api.PortRole {
 	m := p.message()
 	say := func(cause string, until int64, remedy, format string, args ...any) {
 		m.Cause, m.Reason, m.Remedy = cause, fmt.Sprintf(format, args...), remedy
@@ -40,14 +41,14 @@ func (t *topology) explain(now int64, p *port) *api.PortRole {
 			"the switch refuses packets for it: %s; it is probed ever more rarely, and no link can be found there", p.refusing.reason)
 	case p.role == flow.RoleLink || p.role == flow.RoleInternal || p.role == flow.RoleTunnel:
 	case p.role == flow.RoleAccess:
-		if far := p.rival; far != (flow.Location{}) && now-p.rivalAt < 3*int64(t.cfg.Interval) {
+		if far := p.rival; far != (flow.Location{}) && now-p.rivalAt < 3*int64(r.cfg.Interval) {
 			say(causeJoined, 0, "if that is a cable between nodes, take the ports out of the nodes' access lists; else find out how the customer, or a circuit, joins them",
 				"probes pass between it and port %v: a customer is plugged in twice, or two circuits form a loop", far)
 		}
 	case p.role == flow.RoleEdge:
-		if far := p.rival; far != (flow.Location{}) && now-p.rivalAt < 3*int64(t.cfg.Interval) {
+		if far := p.rival; far != (flow.Location{}) && now-p.rivalAt < 3*int64(r.cfg.Interval) {
 			say(causeRelay, 0, fmt.Sprintf("if it is a cable: weft link allow %s %s, or take the port down for %v; else look for who relays",
-				portName(p.at), portName(far), max(t.cfg.Timeout, t.cfg.HostMemory)),
+				portName(p.at), portName(far), max(r.cfg.Timeout, r.cfg.HostMemory)),
 				"probes of port %v arrive, but hosts have been at both ports for longer than discovery.lock_after: they may relay, so it is no link", far)
 		}
 	case isHeld:
@@ -59,8 +60,8 @@ func (t *topology) explain(now int64, p *port) *api.PortRole {
 			"its own switch, a second neighbour, or the probe of a port that may not be a link has been heard there")
 	case waits:
 		say(causeWaiting, 0, "wait: it comes up, or is held, within seconds", "the probes of a new link are slower than a cable so far")
-	case p.was != (flow.Location{}) && t.waitsUntil(p) > now:
-		t.explainNeighbour(now, p, say)
+	case p.was != (flow.Location{}) && r.waitsUntil(p) > now:
+		r.explainNeighbour(now, p, say)
 	default:
 		say(causeSettling, max(p.again, now+1), "wait", "the port has come up and is probed for a neighbour")
 	}
@@ -68,9 +69,9 @@ func (t *topology) explain(now int64, p *port) *api.PortRole {
 }
 
 // explainNeighbour explains the wait for the old neighbour of a port.
-func (t *topology) explainNeighbour(now int64, p *port, say func(cause string, until int64, remedy, format string, args ...any)) {
-	until, far := t.waitsUntil(p), t.at(p.was)
-	mend := fmt.Sprintf("if the cable was removed, take the port down for %v, or weft switch forget %v, which has this switch learnt anew", t.cfg.Timeout, p.at.Switch)
+func (r *roles) explainNeighbour(now int64, p *port, say func(cause string, until int64, remedy, format string, args ...any)) {
+	until, far := r.waitsUntil(p), r.at(p.was)
+	mend := fmt.Sprintf("if the cable was removed, take the port down for %v, or weft switch forget %v, which has this switch learnt anew", r.cfg.Timeout, p.at.Switch)
 	switch {
 	case far == nil || !far.dp.connected:
 		say(causeNeighbour, until, fmt.Sprintf("connect switch %v; if it is gone for good: weft switch forget %v", p.was.Switch, p.was.Switch),
@@ -81,4 +82,21 @@ func (t *topology) explainNeighbour(now int64, p *port, say func(cause string, u
 		say(causeNeighbour, until, "mend the cable: both switches are connected, and no probe arrives; "+mend,
 			"it was a link to %v, which has been silent for %v", p.was, time.Duration(now-p.silent).Round(time.Second))
 	}
+}
+
+// listPorts returns the roles of all ports of connected switches.
+func (r *roles) listPorts(now int64) []*api.PortRole {
+	var list []*api.PortRole
+	for _, dp := range r.switches {
+		if !dp.connected {
+			continue
+		}
+		for _, p := range dp.ports {
+			if !p.removed {
+				list = append(list, r.explain(now, p))
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b *api.PortRole) int { return compareLocations(a.At, b.At) })
+	return list
 }

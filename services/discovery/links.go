@@ -107,11 +107,6 @@ func (l *link) updateWeight(t *topology) {
 	}
 }
 
-// isLocked reports whether a port has been an edge port with hosts for long.
-func (t *topology) isLocked(now int64, p *port) bool {
-	return t.cfg.LockAfter > 0 && p.hosts != 0 && now-p.hosts >= int64(t.cfg.LockAfter) && p.view.host.Load()
-}
-
 // attach makes a link of two ports.
 func (t *topology) attach(now int64, from, to *port, latency int64) *link {
 	t.forgetFormerRole(from, to.at)

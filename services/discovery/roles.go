@@ -2,47 +2,55 @@ package discovery
 
 import (
 	"math"
+	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
+// roles decides the roles of ports.
+type roles struct {
+	*registry
+	*history
+	unsettled map[flow.DPID]*datapath // the connected switches that settleSwitches has not reported
+}
+
 // settleRole updates the role of a port, and schedules the next update if time
 // alone may change it.
-func (t *topology) settleRole(now int64, p *port) {
+func (r *roles) settleRole(now int64, p *port) {
 	if p.presumed != 0 && p.presumed <= now { // its far end has not come
 		p.presumed = 0
-		t.giveUp(p.at, "silent")
+		r.giveUp(p.at, "silent")
 	}
-	role, again := t.roleOf(now, p)
+	role, again := r.roleOf(now, p)
 	gone := p.removed || !p.dp.connected
 	if gone {
 		role, again = flow.RoleUnsettled, 0
 	}
 	if p.again = again; again != 0 {
 		p.dp.settle = min(p.dp.settle, again)
-		t.schedule(again)
+		r.schedule(again)
 	}
 	if role == flow.RoleEdge && !p.edge {
 		p.edge = true
-		t.forgetNeighbour(p)
+		r.forgetNeighbour(p)
 		if p.hosts == 0 {
 			p.hosts = now
 		}
 	}
 	if role != p.role {
-		t.dirty[p.at.Switch] = struct{}{}
+		r.dirty[p.at.Switch] = struct{}{}
 	} else if !gone || !p.shown {
 		return
 	}
 	p.role, p.shown = role, !gone
 	p.view.role.Store(uint32(role))
-	t.events = append(t.events, event{role: &api.PortRoleChanged{Port: p.message(), Gone: gone}})
+	r.events = append(r.events, event{role: &api.PortRoleChanged{Port: p.message(), Gone: gone}})
 }
 
 // roleOf decides the role of a port, and when to decide again (0: when
 // something happens).
-func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) {
+func (r *roles) roleOf(now int64, p *port) (role flow.PortRole, again int64) {
 	dp := p.dp
 	waits, isHeld := p.onTrial()
 	listed := p.listedRole()
@@ -55,7 +63,7 @@ func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) 
 		return flow.RoleBlocked, p.blocked
 	case p.out != nil || p.in != nil:
 		return flow.RoleLink, 0
-	case isHeld && !t.isLocked(now, p):
+	case isHeld && !r.isLocked(now, p):
 		return flow.RoleBlocked, 0
 	case p.edge:
 		return flow.RoleEdge, 0
@@ -70,9 +78,9 @@ func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) 
 	} else {
 		from = max(from, dp.trapped)
 	}
-	at := from + int64(t.cfg.Settle)
+	at := from + int64(r.cfg.Settle)
 	if p.was != (flow.Location{}) { // a silent switch is behind it
-		at = max(at, t.waitsUntil(p))
+		at = max(at, r.waitsUntil(p))
 	}
 	if at > now {
 		return flow.RoleUnsettled, at
@@ -93,19 +101,19 @@ func (t *topology) roleOf(now int64, p *port) (role flow.PortRole, again int64) 
 // there: from its own switch, or from a second neighbour. A host cannot do this to a
 // port that hosts have lived on for long, or to a link: there, it is only
 // counted.
-func (t *topology) blockPort(now int64, p *port) {
-	if p.out != nil || p.in != nil || t.isLocked(now, p) {
+func (r *roles) blockPort(now int64, p *port) {
+	if p.out != nil || p.in != nil || r.isLocked(now, p) {
 		return
 	}
-	p.blocked = now + int64(t.cfg.Timeout)
-	t.settleRole(now, p)
+	p.blocked = now + int64(r.cfg.Timeout)
+	r.settleRole(now, p)
 }
 
 // settleDue updates the ports whose role time alone may have changed.
-func (t *topology) settleDue(now int64) {
-	for _, dp := range t.order {
+func (r *roles) settleDue(now int64) {
+	for _, dp := range r.order {
 		if dp.settle > now {
-			t.schedule(dp.settle)
+			r.schedule(dp.settle)
 			continue
 		}
 		dp.settle = math.MaxInt64
@@ -113,11 +121,97 @@ func (t *topology) settleDue(now int64) {
 			switch {
 			case p.again == 0:
 			case p.again <= now:
-				t.settleRole(now, p)
+				r.settleRole(now, p)
 			default:
 				dp.settle = min(dp.settle, p.again)
-				t.schedule(p.again)
+				r.schedule(p.again)
 			}
+		}
+	}
+}
+
+// isLocked reports whether a port has been an edge port with hosts for long.
+func (r *roles) isLocked(now int64, p *port) bool {
+	return r.cfg.LockAfter > 0 && p.hosts != 0 && now-p.hosts >= int64(r.cfg.LockAfter) && p.view.host.Load()
+}
+
+// expect gives the neighbour from before a short down, or from an earlier run,
+// ten timeouts to be heard again.
+func (r *roles) expect(now int64, p *port) {
+	p.silent, p.until = now, now+min(10*int64(r.cfg.Timeout), int64(r.cfg.Forget))
+}
+
+// trapGrace is how long ports wait for their switch to confirm the LLDP trap
+// before they settle without it.
+const trapGrace = int64(3 * time.Second)
+
+// waitsUntil returns until when a port that was the end of a link waits for
+// its old neighbour before it may become an edge port.
+func (r *roles) waitsUntil(p *port) int64 {
+	timeout := int64(r.cfg.Timeout)
+	switch far := r.at(p.was); {
+	case far != nil && far.dp.connected:
+		if p.unproved || max(p.dp.returned, far.dp.returned) >= p.silent {
+			return min(p.until, max(p.dp.silenceCountsFrom(), far.dp.silenceCountsFrom())+bothBack*timeout)
+		}
+	case p.dp.returned > p.silent:
+		return min(p.until, p.dp.returned+oneBack*timeout)
+	}
+	return p.until
+}
+
+// How a switch is learnt anew that was gone and has returned: its
+// cables may have changed meanwhile, and no port status says so.
+//
+// A port with another Ethernet address is another device. Nothing that the
+// port was counts any more, as if it had been down for long. A port with the
+// same address keeps its history of hosts, for a host can cut neither the power
+// nor the control channel of a switch, and must not gain by either. Its old
+// neighbour, however, is waited for only as long as probes take to prove a
+// cable: bothBack timeouts once the switches of both ends trap probes, oneBack
+// timeouts if the other switch has not returned.
+//
+// A switch may also have been gone while nobody saw it: while the southbound or
+// discovery was away. Its links stay up then until they are silent. One of which
+// no probe has arrived since is like one whose switches have both returned.
+const (
+	bothBack = 2
+	oneBack  = 4
+)
+
+// facing returns the port that waits for p as its old neighbour, nil if none does.
+func (r *roles) facing(p *port) *port {
+	q := r.at(p.was)
+	if q == nil || q.was != p.at || q.neighbour() != nil {
+		return nil
+	}
+	return q
+}
+
+// abandon ends the wait of the port that p was linked to: p is linked to
+// another one, is another device, or exists no more.
+func (r *roles) abandon(now int64, p *port) {
+	q := r.facing(p)
+	if q == nil {
+		return
+	}
+	r.forgetNeighbour(q)
+	if q.isUp() {
+		q.changed = now // its cable has changed
+		q.burst(now)
+		q.dp.next = now
+	}
+	r.settleRole(now, q)
+}
+
+// reviewPorts checks again the ports that wait for ports of a switch.
+func (r *roles) reviewPorts(now int64, dp *datapath) {
+	for _, p := range dp.ports {
+		if p.was == (flow.Location{}) {
+			continue
+		}
+		if q := r.facing(p); q != nil {
+			r.settleRole(now, q)
 		}
 	}
 }

@@ -6,11 +6,11 @@ import (
 )
 
 // settleSwitches reports the connected switches whose ports have settled.
-func (t *topology) settleSwitches(now int64) {
-	for id, dp := range t.unsettled {
+func (r *roles) settleSwitches(now int64) {
+	for id, dp := range r.unsettled {
 		if dp.hasSettled(now) {
-			delete(t.unsettled, id)
-			t.events = append(t.events, event{settled: &api.RolesSettled{Dpid: id.String()}})
+			delete(r.unsettled, id)
+			r.events = append(r.events, event{settled: &api.RolesSettled{Dpid: id.String()}})
 		}
 	}
 }

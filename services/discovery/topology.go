@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"slices"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -14,6 +13,7 @@ import (
 type topology struct {
 	*registry
 	*history
+	*roles
 	links    []*link
 	pairs    map[pair]*flaps
 	held     map[*flaps]struct{} // dampened
@@ -33,20 +33,14 @@ type topology struct {
 	stretch  int64 // intervals between two probes of a guarded link
 	ownDelay ownDelay
 	pace     pace
-	// unsettled are the connected switches that settleSwitches has not reported.
-	unsettled map[flow.DPID]*datapath
 }
-
-// trapGrace is how long ports wait for their switch to confirm the LLDP trap
-// before they settle without it.
-const trapGrace = int64(3 * time.Second)
 
 func newTopology(cfg *Config, seed uint64) *topology {
 	r := newRegistry(cfg, seed)
+	h := newHistory(r)
 	t := &topology{
 		trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{}, allowed: map[pair]bool{}, settings: map[pair]*api.LinkSettings{}, stretch: 1,
-		registry: r, history: newHistory(r), pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
-		unsettled: map[flow.DPID]*datapath{},
+		registry: r, history: h, roles: &roles{registry: r, history: h, unsettled: map[flow.DPID]*datapath{}}, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
 	}
 	for _, p := range cfg.allows() {
 		t.allowed[p] = true
@@ -241,29 +235,6 @@ func (t *topology) lowerPort(now int64, p *port, removed bool) {
 	t.settleRole(now, p)
 }
 
-// expect gives the neighbour from before a short down, or from an earlier run,
-// ten timeouts to be heard again.
-func (t *topology) expect(now int64, p *port) {
-	p.silent, p.until = now, now+min(10*int64(t.cfg.Timeout), int64(t.cfg.Forget))
-}
-
-// listPorts returns the roles of all ports of connected switches.
-func (t *topology) listPorts(now int64) []*api.PortRole {
-	var list []*api.PortRole
-	for _, dp := range t.switches {
-		if !dp.connected {
-			continue
-		}
-		for _, p := range dp.ports {
-			if !p.removed {
-				list = append(list, t.explain(now, p))
-			}
-		}
-	}
-	slices.SortFunc(list, func(a, b *api.PortRole) int { return compareLocations(a.At, b.At) })
-	return list
-}
-
 // countLinks counts the links in a state.
 func (t *topology) countLinks(s linkState) (n int) {
 	for tr := range t.trials {
@@ -277,4 +248,12 @@ func (t *topology) countLinks(s linkState) (n int) {
 		}
 	}
 	return n
+}
+
+// replace clears what a port was, because it is another device now.
+func (t *topology) replace(now int64, p *port) {
+	t.lowerPort(now, p, p.removed)
+	t.abandon(now, p)
+	t.forget(p)
+	p.changed = now
 }

@@ -22,8 +22,8 @@ var defects = map[string][]edit{
 	// A port that was the end of a link waits for its neighbour for ten minutes,
 	// though its switch has returned with other cables.
 	"second": {
-		{"services/discovery/roles.go", "at = max(at, t.waitsUntil(p))", "at = max(at, p.until)"},
-		{"services/discovery/returned.go", "\tq := t.facing(p)\n\tif q == nil {\n\t\treturn\n", "\tq := t.facing(p)\n\tif q == nil || q != nil {\n\t\treturn\n"},
+		{"services/discovery/roles.go", "at = max(at, r.waitsUntil(p))", "at = max(at, p.until)"},
+		{"services/discovery/roles.go", "\tq := r.facing(p)\n\tif q == nil {\n\t\treturn\n", "\tq := r.facing(p)\n\tif q == nil || q != nil {\n\t\treturn\n"},
 	},
 	// A link that goes down often is out of use, though it is the only one.
 	"damping": {{"api/links.go", `return l.GetState() == "up" || l.GetState() == "dampened"`, `return l.GetState() == "up"`}},

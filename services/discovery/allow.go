@@ -101,18 +101,3 @@ func (a *allowances) set(ctx context.Context, req *api.AllowLinkRequest) (*api.A
 	a.e.change(func(now int64, t *topology) { t.allowLink(now, p) })
 	return &api.AllowLinkResponse{}, nil
 }
-
-// listAllowed returns the links that are allowed, in order.
-func (t *topology) listAllowed() []*api.AllowedLink {
-	list := make([]*api.AllowedLink, 0, len(t.allowed))
-	for p := range t.allowed {
-		list = append(list, &api.AllowedLink{A: api.NewLocation(p.a), B: api.NewLocation(p.b)})
-	}
-	slices.SortFunc(list, func(x, y *api.AllowedLink) int {
-		if c := compareLocations(x.A, y.A); c != 0 {
-			return c
-		}
-		return compareLocations(x.B, y.B)
-	})
-	return list
-}

@@ -213,29 +213,3 @@ func (t *topology) setSettings(now int64, p pair, m *api.LinkSettings) {
 		}
 	}
 }
-
-// capacity returns the bandwidth of a link that may be reserved, in kbit/s.
-func (t *topology) capacity(l *link) uint64 {
-	if c := t.settings[newPair(l.src.at, l.dst.at)].GetCapacityKbps(); c > 0 {
-		return c
-	}
-	if l.src.speed == 0 || l.dst.speed == 0 {
-		return uint64(max(l.src.speed, l.dst.speed))
-	}
-	return uint64(min(l.src.speed, l.dst.speed))
-}
-
-// listSettings returns what the operator says, in order.
-func (t *topology) listSettings() []*api.LinkSet {
-	list := make([]*api.LinkSet, 0, len(t.settings))
-	for p, m := range t.settings {
-		list = append(list, &api.LinkSet{A: api.NewLocation(p.a), B: api.NewLocation(p.b), Settings: m})
-	}
-	slices.SortFunc(list, func(x, y *api.LinkSet) int {
-		if c := compareLocations(x.A, y.A); c != 0 {
-			return c
-		}
-		return compareLocations(x.B, y.B)
-	})
-	return list
-}

@@ -14,15 +14,14 @@ type topology struct {
 	*registry
 	*history
 	*roles
+	*linkPolicy
 	links    []*link
 	pairs    map[pair]*flaps
 	held     map[*flaps]struct{} // dampened
 	jitter   jitter
 	trials   map[*trial]struct{} // of links that are not up
 	passing  map[*trial]struct{} // of links up on probation
-	allowed  map[pair]bool
-	settings map[pair]*api.LinkSettings // what the operator says of links
-	bound    int64                      // delay of the slowest usual link, of boundAt
+	bound    int64               // delay of the slowest usual link, of boundAt
 	boundAt  int64
 	isQuiet  bool // our own delays are small, of quietAt
 	quietAt  int64
@@ -38,14 +37,12 @@ type topology struct {
 func newTopology(cfg *Config, seed uint64) *topology {
 	r := newRegistry(cfg, seed)
 	h := newHistory(r)
-	t := &topology{
-		trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{}, allowed: map[pair]bool{}, settings: map[pair]*api.LinkSettings{}, stretch: 1,
-		registry: r, history: h, roles: &roles{registry: r, history: h, unsettled: map[flow.DPID]*datapath{}}, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
+	return &topology{
+		registry: r, history: h, linkPolicy: newLinkPolicy(cfg),
+		roles:  &roles{registry: r, history: h, unsettled: map[flow.DPID]*datapath{}},
+		trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{}, stretch: 1,
+		pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
 	}
-	for _, p := range cfg.allows() {
-		t.allowed[p] = true
-	}
-	return t
 }
 
 // connect handles a switch that has connected, with all its ports.

@@ -18,7 +18,7 @@ func (t *topology) advance(now int64) {
 	t.endSilentTrials(now)
 	t.releaseHeld(now)
 	t.settleDue(now)
-	t.orderSwitches(now)
+	t.orderSwitches(now, len(t.links))
 	t.clean(now)
 }
 

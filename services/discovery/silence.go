@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"math"
-	"time"
 
 	"github.com/weft-sdn/weft/flow"
 )
@@ -10,56 +9,6 @@ import (
 // Probes show that a link is there. A link that was not heard for the time
 // between two probes and some patience is in doubt: it is probed again at once,
 // and then faster. If no probe arrives by the timeout, it is gone.
-
-// probeInterval returns the time between two probes of a link.
-func (t *topology) probeInterval(now int64, l *link) int64 {
-	if t.stretch > 1 && t.hasPortStatus(now, l) {
-		return t.stretch * t.cfg.linkInterval()
-	}
-	return t.cfg.linkInterval()
-}
-
-// hasPortStatus reports whether port status is likely to report the failure of a
-// link before probes do: the link is up, and has not recently gone down without
-// port status.
-func (t *topology) hasPortStatus(now int64, l *link) bool {
-	return l.state == up && (l.flaps.mute == 0 || now-l.flaps.mute > int64(t.cfg.Forget))
-}
-
-// silenceLimit returns how long a link stays up without a probe.
-func (t *topology) silenceLimit(now int64, l *link) int64 {
-	return t.probeInterval(now, l) + t.cfg.linkTimeout() - t.cfg.linkInterval() + 2*int64(t.ownDelay)
-}
-
-// guardedSilence returns how long a link with port status stays up without a probe.
-func (t *topology) guardedSilence() int64 {
-	return (t.stretch-1)*t.cfg.linkInterval() + t.cfg.linkTimeout() + 2*int64(t.ownDelay)
-}
-
-// doubtLimit returns how long after its last probe a link is in doubt.
-func (t *topology) doubtLimit(now int64, l *link) int64 {
-	return t.probeInterval(now, l) + t.probeGrace() + int64(t.ownDelay)
-}
-
-// setStretch sets how rarely links with port status are probed, so that at most
-// ProbesPerSecond probes are sent. If liveness is on, they are probed in every
-// interval.
-func (t *topology) setStretch() {
-	t.stretch = 1
-	if wanted := int64(t.cfg.ProbesPerSecond) * t.cfg.linkInterval() / int64(time.Second); t.cfg.Liveness.Interval == 0 {
-		t.stretch = max((int64(len(t.links))+wanted-1)/max(wanted, 1), 1)
-	}
-}
-
-// probeGrace returns how long a probe of a link may be late, and the time
-// between the probes of one that is in doubt.
-func (t *topology) probeGrace() int64 { return (t.cfg.linkTimeout() - t.cfg.linkInterval()) / 3 }
-
-// scheduleCheck schedules a check of a link at a time.
-func (t *topology) scheduleCheck(l *link, at int64) {
-	l.src.dp.checkAt = min(l.src.dp.checkAt, at)
-	t.schedule(at)
-}
 
 // expire takes down the links whose probes are missing. Only probes that were
 // sent can be missing.
@@ -110,23 +59,6 @@ func (t *topology) checkLink(now int64, l *link) {
 		again = min(again, end)
 	}
 	t.scheduleCheck(l, again)
-}
-
-// ownDelay is the delay that this process adds: the smoothed time that recent
-// probes took, in nanoseconds. Links get that much more time.
-type ownDelay int64
-
-// ownDelayMost bounds it: no queue of ours is longer.
-const ownDelayMost = int64(10 * time.Second)
-
-// add records the time that a probe took.
-func (s *ownDelay) add(age int64) {
-	d := min(age, ownDelayMost) - int64(*s)
-	if d > 0 {
-		*s += ownDelay(d / 8)
-	} else {
-		*s += ownDelay(d / 64)
-	}
 }
 
 // handleStaleProbe handles a probe that is genuine, but too old to show a new link. For a

@@ -15,32 +15,29 @@ type topology struct {
 	*history
 	*roles
 	*linkPolicy
-	links    []*link
-	pairs    map[pair]*flaps
-	held     map[*flaps]struct{} // dampened
-	jitter   jitter
-	trials   map[*trial]struct{} // of links that are not up
-	passing  map[*trial]struct{} // of links up on probation
-	bound    int64               // delay of the slowest usual link, of boundAt
-	boundAt  int64
-	isQuiet  bool // our own delays are small, of quietAt
-	quietAt  int64
-	cleaned  int64
-	floor    int64 // links count as heard at this time, at least
-	arranged int64 // when the order of the switches was made
-	ordered  int   // how many links there were then
-	stretch  int64 // intervals between two probes of a guarded link
-	ownDelay ownDelay
-	pace     pace
+	*cadence
+	links   []*link
+	pairs   map[pair]*flaps
+	held    map[*flaps]struct{} // dampened
+	jitter  jitter
+	trials  map[*trial]struct{} // of links that are not up
+	passing map[*trial]struct{} // of links up on probation
+	bound   int64               // delay of the slowest usual link, of boundAt
+	boundAt int64
+	isQuiet bool // our own delays are small, of quietAt
+	quietAt int64
+	cleaned int64
+	floor   int64 // links count as heard at this time, at least
+	pace    pace
 }
 
 func newTopology(cfg *Config, seed uint64) *topology {
 	r := newRegistry(cfg, seed)
 	h := newHistory(r)
 	return &topology{
-		registry: r, history: h, linkPolicy: newLinkPolicy(cfg),
+		registry: r, history: h, linkPolicy: newLinkPolicy(cfg), cadence: &cadence{registry: r, stretch: 1},
 		roles:  &roles{registry: r, history: h, unsettled: map[flow.DPID]*datapath{}},
-		trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{}, stretch: 1,
+		trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{},
 		pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
 	}
 }

@@ -3,6 +3,8 @@ package discovery
 import (
 	"slices"
 	"time"
+
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A pace bounds the probes beyond the regular ones of links that are up: those
@@ -83,4 +85,25 @@ func (p *pace) serve(now int64, jobs []job) []job {
 	}
 	p.waiting = slices.Delete(p.waiting, 0, n)
 	return jobs
+}
+
+// A job is one probe to be sent.
+type job struct {
+	port    *port // only to hand back to the topology
+	at      flow.Location
+	frame   []byte
+	actions []flow.Action
+}
+
+// send appends a probe of a port; an extra one is followed by others.
+func (p *port) send(now int64, extra bool, jobs []job) []job {
+	p.sent++
+	p.refusing.probe(now)
+	if extra {
+		p.soon = 0
+		if p.sent <= len(burstGaps) && p.out == nil {
+			p.soon = now + burstGaps[p.sent-1]
+		}
+	}
+	return append(jobs, job{p, p.at, p.frame, p.actions})
 }

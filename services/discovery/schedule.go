@@ -1,9 +1,7 @@
 package discovery
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
@@ -45,12 +43,12 @@ const (
 func (p *prober) burst(now int64) { p.soon, p.sent, p.told = now, 0, 0 }
 
 // start begins the schedule of a switch that has connected.
-func (s *schedule) start(t *topology, now int64) {
+func (s *schedule) start(cfg *Config, now int64) {
 	s.next = now
-	s.rounds = s.after(now, int64(t.cfg.Interval))
+	s.rounds = s.after(now, int64(cfg.Interval))
 	s.fast = math.MaxInt64
-	if t.cfg.Liveness.Interval > 0 {
-		s.fast = s.after(now, int64(t.cfg.Liveness.Interval))
+	if cfg.Liveness.Interval > 0 {
+		s.fast = s.after(now, int64(cfg.Liveness.Interval))
 	}
 }
 
@@ -73,97 +71,4 @@ func (s *schedule) following(now, last, interval int64) int64 {
 		return next
 	}
 	return s.after(now, interval)
-}
-
-// A job is one probe to be sent.
-type job struct {
-	port    *port // only to hand back to the topology
-	at      flow.Location
-	frame   []byte
-	actions []flow.Action
-}
-
-// probes appends the probes that are due, those of one switch side by side, and
-// returns when the next ones are.
-func (t *topology) probes(now int64, jobs []job) ([]job, int64) {
-	next := int64(math.MaxInt64)
-	t.pace.fill(now, t.cfg.ProbesPerSecond, t.ownDelay)
-	jobs = t.pace.serve(now, jobs)
-	served := len(jobs)
-	for _, dp := range t.order {
-		if !dp.connected {
-			continue
-		}
-		if dp.next <= now {
-			jobs = t.appendDue(now, dp, jobs)
-		}
-		next = min(next, dp.next)
-	}
-	if served > 0 {
-		slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(a.at.Switch, b.at.Switch) })
-	}
-	if len(t.pace.waiting) > 0 {
-		next = min(next, now+paceAgain/4)
-	}
-	return jobs, next
-}
-
-// send appends a probe of a port; an extra one is followed by others.
-func (p *port) send(now int64, extra bool, jobs []job) []job {
-	p.sent++
-	p.refusing.probe(now)
-	if extra {
-		p.soon = 0
-		if p.sent <= len(burstGaps) && p.out == nil {
-			p.soon = now + burstGaps[p.sent-1]
-		}
-	}
-	return append(jobs, job{p, p.at, p.frame, p.actions})
-}
-
-// isDue reports whether a port is probed in a round of all ports.
-func (p *port) isDue(t *topology, now int64, rare bool) bool {
-	return p.out == nil || t.cfg.Liveness.Interval == 0 && !(rare && t.hasPortStatus(now, p.out))
-}
-
-// appendDue appends the probes of one switch that are due.
-func (t *topology) appendDue(now int64, dp *datapath, jobs []job) []job {
-	all, links := dp.rounds <= now, dp.fast <= now
-	rare := false // links with port status have no turn
-	if all {
-		rare = dp.number(dp.rounds, int64(t.cfg.Interval))%t.stretch != dp.turn
-		dp.rounds = dp.following(now, dp.rounds, int64(t.cfg.Interval))
-	}
-	if links {
-		dp.fast = dp.following(now, dp.fast, int64(t.cfg.Liveness.Interval))
-	}
-	dp.next = min(dp.rounds, dp.fast)
-	hold := int64(0) // extra probes wait until then
-	if dp.trapped == 0 {
-		hold = dp.since + trapHope + trapHopeEach*int64(len(t.order))
-	}
-	for _, p := range dp.ports {
-		if !p.up || !p.isProbed() || p.refusing.isSilenced(now) {
-			continue
-		}
-		if p.soon != 0 {
-			p.soon = max(p.soon, hold)
-		}
-		extra := p.soon != 0 && p.soon <= now
-		regular := links && p.out != nil || all && p.isDue(t, now, rare)
-		switch {
-		case !extra && !regular:
-		case regular && p.out != nil || t.pace.take(p):
-			jobs = p.send(now, extra, jobs)
-		case p.out != nil:
-			p.soon = now + paceAgain
-		default:
-			p.soon = 0
-			t.pace.wait(p)
-		}
-		if p.soon != 0 {
-			dp.next = min(dp.next, p.soon)
-		}
-	}
-	return jobs
 }

@@ -16,6 +16,7 @@ type topology struct {
 	*roles
 	*linkPolicy
 	*cadence
+	*probing
 	links   []*link
 	pairs   map[pair]*flaps
 	held    map[*flaps]struct{} // dampened
@@ -28,14 +29,14 @@ type topology struct {
 	quietAt int64
 	cleaned int64
 	floor   int64 // links count as heard at this time, at least
-	pace    pace
 }
 
 func newTopology(cfg *Config, seed uint64) *topology {
 	r := newRegistry(cfg, seed)
 	h := newHistory(r)
+	c := &cadence{registry: r, stretch: 1}
 	return &topology{
-		registry: r, history: h, linkPolicy: newLinkPolicy(cfg), cadence: &cadence{registry: r, stretch: 1},
+		registry: r, history: h, linkPolicy: newLinkPolicy(cfg), cadence: c, probing: &probing{registry: r, cadence: c},
 		roles:  &roles{registry: r, history: h, unsettled: map[flow.DPID]*datapath{}},
 		trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{},
 		pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
@@ -58,7 +59,7 @@ func (t *topology) connect(now int64, id flow.DPID, hybrid *flow.Hybrid, ports [
 	for _, p := range dp.ports {
 		p.proved, p.refusing = false, refusing{}
 	}
-	dp.start(t, now)
+	dp.start(t.cfg, now)
 	listed := map[flow.Port]bool{}
 	for _, p := range ports {
 		if n := flow.Port(p.GetPort()); n.Physical() {

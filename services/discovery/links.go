@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"slices"
-	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -91,20 +90,11 @@ func (l *link) recordDelay(t *topology, now, took int64) {
 		l.calm++
 	}
 	if l.probes++; l.probes%probesLeast == 1 {
-		l.updateWeight(t)
-		l.refresh(t, now, "latency")
+		t.updateWeight(l)
+		t.refresh(now, l, "latency")
 		l.lately = took
 	}
 	l.lately = min(l.lately, took)
-}
-
-// updateWeight computes the share of a link's weight due to latency. It ignores
-// small changes, so that paths do not change with them.
-func (l *link) updateWeight(t *topology) {
-	is := float64(delay(l.lately, l.src, l.dst)) / float64(time.Millisecond) * float64(t.cfg.Latency.Weight)
-	if was := float64(l.toll); is < was*3/4-1 || is > was*5/4+1 {
-		l.toll = uint32(min(is, maxWeight))
-	}
 }
 
 // attach makes a link of two ports.
@@ -121,9 +111,9 @@ func (t *topology) attach(now int64, from, to *port, latency int64) *link {
 		to.burst(now)
 		to.dp.next = now
 	}
-	l.set(t, now, l.wantedState(now), "probe")
+	t.setState(now, l, l.wantedState(now), "probe")
 	if back := to.out; back != nil && back.dst == from {
-		back.refresh(t, now, "probe")
+		t.refresh(now, back, "probe")
 	}
 	t.settleRole(now, from)
 	t.settleRole(now, to)
@@ -136,7 +126,7 @@ func (t *topology) join(now int64, from, to *port, latency int64) *link {
 	l := &link{src: from, dst: to, flaps: f, heard: now, since: now, latency: latency, best: latency, lately: latency, state: oneWay, index: len(t.links)}
 	t.links = append(t.links, l)
 	f.hold(l)
-	l.updateWeight(t)
+	t.updateWeight(l)
 	from.out, to.in = l, l
 	for p, far := range map[*port]flow.Location{from: to.at, to: from.at} {
 		if p.was != far {
@@ -150,32 +140,6 @@ func (t *topology) join(now int64, from, to *port, latency int64) *link {
 	t.scheduleCheck(l, now+t.doubtLimit(now, l))
 	t.moved = true
 	return l
-}
-
-// refresh updates the state and weight of a link.
-func (l *link) refresh(t *topology, now int64, cause string) {
-	if s := l.wantedState(now); s != l.state || l.cost(t, now) != l.weight || t.capacity(l) != l.capacity {
-		l.set(t, now, s, cause)
-	}
-}
-
-// cost returns the weight that a link ought to have.
-func (l *link) cost(t *topology, now int64) uint32 {
-	w := min(weight(t.cfg, l.src.speed, l.dst.speed)+l.toll, maxWeight)
-	if l.flaps.until > now {
-		w = min(w, maxWeight-dampenedCost) + dampenedCost
-	}
-	return w
-}
-
-// set sets state and weight, which is an event.
-func (l *link) set(t *topology, now int64, s linkState, cause string) {
-	if l.state != s {
-		l.state, l.since = s, now
-	}
-	l.weight, l.capacity = l.cost(t, now), t.capacity(l)
-	t.dirty[l.src.at.Switch] = struct{}{}
-	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(t), Cause: cause}})
 }
 
 // unlink takes down the links of a port, in both directions.
@@ -194,7 +158,7 @@ func (t *topology) detach(now int64, l *link, cause string) {
 		t.endTrial(now, l.trial, cause)
 	}
 	l.src.out, l.dst.in = nil, nil
-	l.flaps.down(t, now, l)
+	t.countDown(now, l.flaps, l)
 	for i, p := range []*port{l.src, l.dst} {
 		if p.out == nil && p.in == nil {
 			p.silent, p.until = now, now+int64(t.cfg.Forget)
@@ -206,7 +170,7 @@ func (t *topology) detach(now int64, l *link, cause string) {
 	}
 	t.remove(l, cause)
 	if back := l.dst.out; back != nil && back.dst == l.src && l.src.isUp() && l.dst.isUp() {
-		back.refresh(t, now, cause) // else it goes down next
+		t.refresh(now, back, cause) // else it goes down next
 	}
 	if cause == "silent" {
 		l.flaps.mute = now
@@ -219,31 +183,11 @@ func (t *topology) detach(now int64, l *link, cause string) {
 	t.settleRole(now, l.dst)
 }
 
-// remove removes a link from the list.
-func (t *topology) remove(l *link, cause string) {
-	last := t.links[len(t.links)-1]
-	t.links[l.index], last.index = last, l.index
-	t.links = t.links[:len(t.links)-1]
-	l.flaps.release(l)
-	t.dirty[l.src.at.Switch] = struct{}{}
-	t.events = append(t.events, event{link: &api.LinkChanged{Link: l.message(t), Removed: true, Cause: cause}})
-}
-
-// message returns the API's form of a link.
-func (l *link) message(t *topology) *api.Link {
-	return &api.Link{
-		Src: l.src.location(), Dst: l.dst.location(), State: l.state.String(),
-		Weight: l.weight, LatencyUs: uint64(max(l.latency, 0) / 1000),
-		Since: rfc3339(l.since), Flaps: l.flaps.count(l),
-		Settings: t.settings[newPair(l.src.at, l.dst.at)], CapacityKbps: t.capacity(l),
-	}
-}
-
 // listLinks returns all links, those that wait or are held included, by source.
 func (t *topology) listLinks(now int64) []*api.Link {
 	list := make([]*api.Link, 0, len(t.links))
 	for _, l := range t.links {
-		list = append(list, l.message(t))
+		list = append(list, t.message(l))
 	}
 	for tr := range t.trials {
 		list = append(list, tr.message(t, now))

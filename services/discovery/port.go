@@ -167,3 +167,8 @@ func macOf(msg *api.Port) flow.MAC {
 	mac, _ := flow.ParseMAC(msg.GetMac())
 	return mac
 }
+
+// delay returns the time that a probe took without the control channels.
+func delay(took int64, from, to *port) int64 {
+	return max(0, took-(from.dp.echo.least+to.dp.echo.least)/2)
+}

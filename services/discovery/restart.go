@@ -79,7 +79,7 @@ func (t *topology) reviveLinks(now int64, p, q *port) {
 		if l.state = l.wantedState(now); l.since == 0 {
 			l.since = now
 		}
-		l.set(t, now, l.state, "restart")
+		t.setState(now, l, l.state, "restart")
 	}
 	t.settleRole(now, p)
 	t.settleRole(now, q)

@@ -191,25 +191,3 @@ func checkSettings(m *api.LinkSettings) error {
 	}
 	return nil
 }
-
-// setSettings records the operator's settings of a link, and publishes an event for
-// each direction that exists. Nobody changes m afterwards.
-func (t *topology) setSettings(now int64, p pair, m *api.LinkSettings) {
-	if proto.Equal(t.settings[p], m) {
-		return
-	}
-	if proto.Size(m) == 0 {
-		delete(t.settings, p)
-	} else {
-		t.settings[p] = m
-	}
-	f := t.pairs[p]
-	if f == nil {
-		return
-	}
-	for _, l := range f.links {
-		if l != nil {
-			l.set(t, now, l.state, "settings")
-		}
-	}
-}

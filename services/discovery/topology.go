@@ -14,12 +14,9 @@ type topology struct {
 	*registry
 	*history
 	*roles
-	*linkPolicy
+	*linkTable
 	*cadence
 	*probing
-	links   []*link
-	pairs   map[pair]*flaps
-	held    map[*flaps]struct{} // dampened
 	jitter  jitter
 	trials  map[*trial]struct{} // of links that are not up
 	passing map[*trial]struct{} // of links up on probation
@@ -36,10 +33,10 @@ func newTopology(cfg *Config, seed uint64) *topology {
 	h := newHistory(r)
 	c := &cadence{registry: r, stretch: 1}
 	return &topology{
-		registry: r, history: h, linkPolicy: newLinkPolicy(cfg), cadence: c, probing: &probing{registry: r, cadence: c},
+		registry: r, history: h, cadence: c, probing: &probing{registry: r, cadence: c},
 		roles:  &roles{registry: r, history: h, unsettled: map[flow.DPID]*datapath{}},
 		trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{},
-		pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{},
+		linkTable: &linkTable{registry: r, linkPolicy: newLinkPolicy(cfg), pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{}},
 	}
 }
 
@@ -196,7 +193,7 @@ func (t *topology) setSpeed(now int64, p *port, kbps uint32) {
 	p.speed = kbps
 	for _, l := range []*link{p.out, p.in} {
 		if l != nil {
-			l.refresh(t, now, "port_status")
+			t.refresh(now, l, "port_status")
 		}
 	}
 }

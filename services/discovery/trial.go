@@ -45,11 +45,6 @@ func delaysKnown(from, to *port) bool {
 	return from.dp.echo.n >= echoesNeeded && to.dp.echo.n >= echoesNeeded
 }
 
-// delay returns the time that a probe took without the control channels.
-func delay(took int64, from, to *port) int64 {
-	return max(0, took-(from.dp.echo.least+to.dp.echo.least)/2)
-}
-
 // isFast reports whether a probe was as fast as over a cable. The delays of the
 // control channels are known only while our own delays are small.
 func (t *topology) isFast(now, took int64, from, to *port) bool {

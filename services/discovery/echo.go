@@ -1,53 +1,10 @@
 package discovery
 
 import (
-	"context"
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
 )
-
-// echoEvery is the time between two rounds of echoes, while links are on trial.
-const echoEvery = 200 * time.Millisecond
-
-// echoPatience is how long to wait for the answer to an echo.
-const echoPatience = time.Second
-
-// echoAll measures the round trips to the switches of links on trial, until ctx
-// ends.
-func (e *engine) echoAll(ctx context.Context) {
-	tick := time.NewTicker(echoEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		var wanted []string
-		e.read(func(t *topology) {
-			for sw := range t.toEcho() {
-				wanted = append(wanted, sw.String())
-			}
-		})
-		if len(wanted) == 0 {
-			continue
-		}
-		began := e.now()
-		trips, err := e.echo(ctx, wanted)
-		if err != nil {
-			continue // the southbound is away, and so are the probes
-		}
-		took, longest := e.now()-began, int64(0)
-		for _, trip := range trips {
-			longest = max(longest, trip)
-		}
-		if len(trips) < len(wanted) {
-			longest = max(longest, int64(echoPatience))
-		}
-		e.change(func(now int64, t *topology) { t.recordEchoes(now, trips, max(0, took-longest)) })
-	}
-}
 
 // An echo is the shortest recent round trip to a switch.
 type echo struct {

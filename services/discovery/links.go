@@ -50,7 +50,7 @@ func (t *topology) arrive(now int64, src, dst flow.Location, sent int64) refusal
 		return accepted
 	}
 	l.heard = now
-	l.recordDelay(t, now, now-sent)
+	t.recordDelay(now, l, now-sent)
 	if l.trial != nil {
 		t.scheduleTrial(now, l.trial)
 	}
@@ -77,24 +77,6 @@ func (t *topology) refuseLink(now int64, from, to *port, sent int64) refusal {
 		return hostPort
 	}
 	return t.try(now, from, to, sent)
-}
-
-// recordDelay records the delay of a probe of a link.
-func (l *link) recordDelay(t *topology, now, took int64) {
-	l.latency += (took - l.latency) / 8
-	if l.trial == nil && l.probes >= probesLeast {
-		t.jitter.add(now, took-l.best)
-	}
-	l.best = min(l.best, took)
-	if t.isIdle(now) {
-		l.calm++
-	}
-	if l.probes++; l.probes%probesLeast == 1 {
-		t.updateWeight(l)
-		t.refresh(now, l, "latency")
-		l.lately = took
-	}
-	l.lately = min(l.lately, took)
 }
 
 // attach makes a link of two ports.
@@ -190,8 +172,28 @@ func (t *topology) listLinks(now int64) []*api.Link {
 		list = append(list, t.message(l))
 	}
 	for tr := range t.trials {
-		list = append(list, tr.message(t, now))
+		list = append(list, t.describe(now, tr))
 	}
 	slices.SortFunc(list, func(a, b *api.Link) int { return compareLocations(a.Src, b.Src) })
 	return list
+}
+
+// retryTrial handles a probe of a link that is up on probation, and reports whether
+// the link is now held.
+func (t *topology) retryTrial(now int64, l *link, sent int64) (held bool) {
+	tr := l.trial
+	if t.checkProbe(now, tr, sent) {
+		t.endTrial(now, tr, "")
+		return false
+	}
+	if tr.evidence < evidenceEnough {
+		return false
+	}
+	l.trial = nil
+	delete(t.passing, tr)
+	t.trials[tr] = struct{}{}
+	l.src.judged, l.dst.judged = false, false
+	t.detach(now, l, "implausible")
+	t.holdBack(now, tr, t.explainSlow(now, tr))
+	return true
 }

@@ -172,3 +172,10 @@ func macOf(msg *api.Port) flow.MAC {
 func delay(took int64, from, to *port) int64 {
 	return max(0, took-(from.dp.echo.least+to.dp.echo.least)/2)
 }
+
+// An echo is the shortest recent round trip to a switch.
+type echo struct {
+	least int64 // nanoseconds; 0 if not measured
+	n     int
+	at    int64
+}

@@ -17,13 +17,7 @@ type topology struct {
 	*linkTable
 	*cadence
 	*probing
-	jitter  jitter
-	trials  map[*trial]struct{} // of links that are not up
-	passing map[*trial]struct{} // of links up on probation
-	bound   int64               // delay of the slowest usual link, of boundAt
-	boundAt int64
-	isQuiet bool // our own delays are small, of quietAt
-	quietAt int64
+	*judge
 	cleaned int64
 	floor   int64 // links count as heard at this time, at least
 }
@@ -32,11 +26,11 @@ func newTopology(cfg *Config, seed uint64) *topology {
 	r := newRegistry(cfg, seed)
 	h := newHistory(r)
 	c := &cadence{registry: r, stretch: 1}
+	own := &roles{registry: r, history: h, unsettled: map[flow.DPID]*datapath{}}
+	links := &linkTable{registry: r, linkPolicy: newLinkPolicy(cfg), pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{}}
 	return &topology{
-		registry: r, history: h, cadence: c, probing: &probing{registry: r, cadence: c},
-		roles:  &roles{registry: r, history: h, unsettled: map[flow.DPID]*datapath{}},
-		trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{},
-		linkTable: &linkTable{registry: r, linkPolicy: newLinkPolicy(cfg), pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{}},
+		registry: r, history: h, cadence: c, probing: &probing{registry: r, cadence: c}, roles: own, linkTable: links,
+		judge: &judge{registry: r, roles: own, linkTable: links, cadence: c, trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{}},
 	}
 }
 

@@ -40,7 +40,7 @@ type link struct {
 	weight   uint32
 	capacity uint64 // as last published
 	trial    *trial // it is up on probation
-	index    int    // in topology.links
+	index    int    // in linkTable.links
 }
 
 // flaps is the flap damping of a pair of ports. A link that goes down more than

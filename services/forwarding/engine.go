@@ -138,11 +138,6 @@ func (e *engine) eachEdge(f func(flow.DPID, *edgeList)) {
 	}
 }
 
-// mayFlood takes one flood from a port's allowance.
-func (p *edgePorts) mayFlood(port flow.Port, now int64, perSecond int) bool {
-	return p.floods.Take(port, now, int64(time.Second)/int64(perSecond), int64(time.Second))
-}
-
 // housekeep does the periodic work until ctx ends.
 func (e *engine) housekeep(ctx context.Context) {
 	tick := time.NewTicker(250 * time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -256,4 +257,43 @@ func (e *engine) anyUp(sw flow.DPID, list []flow.Port) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.ContainsFunc(list, func(port flow.Port) bool { return p.up[port] })
+}
+
+// mayFlood takes one flood from a port's allowance.
+func (p *edgePorts) mayFlood(port flow.Port, now int64, perSecond int) bool {
+	return p.floods.Take(port, now, int64(time.Second)/int64(perSecond), int64(time.Second))
+}
+
+// links returns the ports that are links and up, in order.
+func (p *edgePorts) links() (list []flow.Port) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for port, role := range p.role {
+		if p.up[port] && port.Physical() && role == flow.RoleLink.String() {
+			list = append(list, port)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// inUse returns the ports of a switch that are up, in order: its edge ports but the
+// reserved ones, which send only what is of their service, the link ports of the tree, and
+// all others.
+func (p *edgePorts) inUse(tree []flow.Port) (edges, links, others []flow.Port) {
+	edges = p.list().ports
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for port, role := range p.role {
+		switch {
+		case !p.up[port] || !port.Physical() || role == flow.RoleEdge.String():
+		case role == flow.RoleLink.String() && contains(tree, port):
+			links = append(links, port)
+		default:
+			others = append(others, port)
+		}
+	}
+	slices.Sort(links)
+	slices.Sort(others)
+	return edges, links, others
 }

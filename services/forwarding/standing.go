@@ -318,40 +318,6 @@ func copyEntries(ovs bool) (list []flow.Entry) {
 	return list
 }
 
-// links returns the ports that are links and up, in order.
-func (p *edgePorts) links() (list []flow.Port) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for port, role := range p.role {
-		if p.up[port] && port.Physical() && role == flow.RoleLink.String() {
-			list = append(list, port)
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
-// inUse returns the ports of a switch that are up, in order: its edge ports but the
-// reserved ones, which send only what is of their service, the link ports of the tree, and
-// all others.
-func (p *edgePorts) inUse(tree []flow.Port) (edges, links, others []flow.Port) {
-	edges = p.list().ports
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for port, role := range p.role {
-		switch {
-		case !p.up[port] || !port.Physical() || role == flow.RoleEdge.String():
-		case role == flow.RoleLink.String() && contains(tree, port):
-			links = append(links, port)
-		default:
-			others = append(others, port)
-		}
-	}
-	slices.Sort(links)
-	slices.Sort(others)
-	return edges, links, others
-}
-
 // members returns the actions that send a multicast frame of a virtual network,
 // carried by a VLAN, to the tree's ports among out and to the network's own.
 func (e *engine) members(sw flow.DPID, vlan uint16, out, tree []flow.Port) []flow.Action {

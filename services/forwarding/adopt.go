@@ -486,11 +486,3 @@ func (e *engine) linksSettled(pl *pool, now time.Time) bool {
 	}
 	return true
 }
-
-// isEdge reports whether a port is an edge port that is up.
-func (e *engine) isEdge(at flow.Location) bool {
-	p := e.edge(at.Switch)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.isEdge(at.Port)
-}

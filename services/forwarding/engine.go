@@ -3,8 +3,6 @@ package forwarding
 import (
 	"context"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
@@ -16,6 +14,8 @@ import (
 // packet path must know about ports. Many goroutines call the stage, one calls
 // the event handlers.
 type engine struct {
+	*portTable
+
 	cfg     Config
 	subnets []subnet
 	program programmer
@@ -44,12 +44,7 @@ type engine struct {
 	sessions *sessions
 	tagging  flow.Tagging // of virtual networks
 
-	recentRoom atomic.Int64 // how many pairs of a switch are remembered
-
 	manyOthers int // the constant, except in tests
-
-	mu    sync.RWMutex // guards edges
-	edges map[flow.DPID]*edgePorts
 }
 
 // execute sends a decision. A switch to which a part of it could not be handed is
@@ -87,55 +82,12 @@ func newEngine(cfg Config) (*engine, error) {
 	}
 	e := &engine{
 		cfg: cfg, subnets: subnets, now: time.Now, program: programmer{idle: uint16(cfg.IdleTimeout.Seconds())},
-		paths: newPathTable(), routes: newRouteTable(), held: newHolding(), edges: map[flow.DPID]*edgePorts{},
+		paths: newPathTable(), routes: newRouteTable(), held: newHolding(), portTable: &portTable{edges: map[flow.DPID]*edgePorts{}},
 		manyOthers: manyOthers, links: newLinkView(), hosts: newWhereabouts(), adoption: newAdoption(), sharing: newSharing(), sessions: newSessions(),
 	}
 	e.program.table = e.table
 	e.replicas.set(0, 1)
 	return e, nil
-}
-
-// table returns the table of a switch for routes. For a switch that is not
-// known yet, it returns the table that most switches use.
-func (e *engine) table(sw flow.DPID) uint8 {
-	e.mu.RLock()
-	p := e.edges[sw]
-	e.mu.RUnlock()
-	if p != nil {
-		if t := p.table.Load(); t >= 0 {
-			return uint8(t)
-		}
-	}
-	return flow.TableForward
-}
-
-// edge returns the edge ports of a switch.
-func (e *engine) edge(sw flow.DPID) *edgePorts {
-	e.mu.RLock()
-	p := e.edges[sw]
-	e.mu.RUnlock()
-	if p != nil {
-		return p
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if p = e.edges[sw]; p == nil {
-		p = newEdgePorts()
-		e.edges[sw] = p
-		e.recentRoom.Store(int64(min(recentPerSwitch, recentTotal/len(e.edges))))
-	}
-	return p
-}
-
-// eachEdge calls f for every switch that floods to any port.
-func (e *engine) eachEdge(f func(flow.DPID, *edgeList)) {
-	e.mu.RLock()
-	defer e.mu.RUnlock()
-	for sw, p := range e.edges {
-		if list := p.list(); len(list.ports) > 0 {
-			f(sw, list)
-		}
-	}
 }
 
 // housekeep does the periodic work until ctx ends.

@@ -23,13 +23,6 @@ type programmed struct {
 	changes uint32 // of shard
 }
 
-// recentPerSwitch limits the cached pairs of a switch, and thus their memory to
-// 192 KiB; recentTotal limits those of all switches together.
-const (
-	recentPerSwitch = 4096
-	recentTotal     = 1 << 18
-)
-
 // fetch prefetches the cached pairs of frames into the processor's caches.
 func (l *recentCache) fetch(frames [][]byte) {
 	for _, f := range frames {

@@ -74,28 +74,6 @@ func (p *edgePorts) reservation(o flow.Owner) *reservation {
 	return r
 }
 
-// setReserved takes what a service says of a port, or of a VLAN there.
-func (e *engine) setReserved(o flow.Owner, m *api.Location, vlan uint32, is bool) {
-	at := m.Flow()
-	p := e.edge(at.Switch)
-	p.update(func() { p.reservation(o).announced[portVLAN{at.Port, uint16(vlan)}] = is })
-}
-
-// findReserved takes from a switch's report what is reserved there. It reports whether that
-// is news.
-func (e *engine) findReserved(ev *api.FlowsObserved) bool {
-	sw, err := flow.ParseDPID(ev.Dpid)
-	if err != nil {
-		return false
-	}
-	for owner, priority := range reserving {
-		if ev.Owner == owner.String() {
-			return e.edge(sw).findReserved(owner, priority, ev.Flows)
-		}
-	}
-	return false
-}
-
 func (p *edgePorts) findReserved(owner flow.Owner, priority uint16, list []*api.FlowEntry) bool {
 	found := map[portVLAN]bool{}
 	for _, m := range list {

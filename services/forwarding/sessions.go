@@ -111,3 +111,13 @@ func (s *sessions) keepReports(sw flow.DPID, list []*api.FlowsObserved) {
 		s.early[sw] = list
 	}
 }
+
+// switchChanged records that a switch has connected, with its ports, or has gone.
+func (e *engine) switchChanged(ev *api.SwitchChanged) {
+	sw, err := flow.ParseDPID(ev.Switch.Dpid)
+	if err != nil {
+		return
+	}
+	e.adoption.expectReport(sw, ev.Switch, e.now())
+	e.setSwitch(sw, ev)
+}

@@ -1,37 +1,11 @@
 package forwarding
 
 import (
-	"slices"
 	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
-
-// report is the set of route entries that a switch reported.
-type report struct {
-	sw      flow.DPID
-	at      time.Time
-	entries map[entryAt]action
-	known   []pair // of entries whose routes were known
-}
-
-// entryAt is an entry of a route at one switch.
-type entryAt struct {
-	pair
-	in flow.Port
-}
-
-// action is what an entry does with packets: how it rewrites them, and where it
-// sends them; port 0 if that is not known.
-type action struct {
-	rewrite []flow.Action
-	out     flow.Port
-}
-
-// unsure is how long after a route was programmed a report may still date from
-// before. The switch is then asked once more.
-const unsure = 10 * time.Second
 
 // audit compares the reports of switches with the routes. It finds switches
 // that lost entries, because they restarted; switches whose entries do what
@@ -119,18 +93,6 @@ func (e *engine) audit(now time.Time) {
 	e.forget(gone, now)
 	e.move(relocation{routes: wrong, began: now, reason: "entries differed", lost: e.links.listNewlyLost(now), strays: strays})
 }
-
-// hasAction reports whether the entry of hop i does what it should.
-func (r *route) hasAction(i int, a action) bool {
-	var rewrite []flow.Action
-	if i == len(r.hops)-1 {
-		rewrite = r.rewrite
-	}
-	return a.out == 0 || a.out == r.hops[i].out && slices.Equal(a.rewrite, rewrite)
-}
-
-// mayPredate reports whether a report may date from before a route was programmed.
-func (rep *report) mayPredate(r *route) bool { return rep.at.UnixNano()-r.sent < int64(unsure) }
 
 // forget removes routes whose first entry is gone.
 func (e *engine) forget(list []*route, now time.Time) {

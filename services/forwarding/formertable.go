@@ -6,13 +6,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// formerEntries holds the entries of a switch in the table of a former version, and
-// the time since which there are copies of them in the right table.
-type formerEntries struct {
-	entries []flow.Entry
-	since   time.Time
-}
-
 // leaveAfter is how long packets may still reach the table of a former version:
 // until the switch has confirmed the entries that lead elsewhere.
 const leaveAfter = 5 * time.Second

@@ -140,24 +140,6 @@ func (v *linkView) reach(lost map[flow.Location]bool) map[flow.DPID]flow.DPID {
 	return part
 }
 
-// usesLost reports whether a route, or one of its detours, uses one of these
-// ports.
-func (r *route) usesLost(lost map[flow.Location]bool) bool {
-	for _, h := range r.hops[:len(r.hops)-1] {
-		if lost[flow.Location{Switch: h.sw, Port: h.out}] {
-			return true
-		}
-	}
-	for _, alt := range r.detours {
-		for _, h := range alt.hops {
-			if lost[flow.Location{Switch: h.sw, Port: h.out}] {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // holds reports whether a link that is up joins every two consecutive switches
 // of a route.
 func (v *linkView) holds(r *route) bool {

@@ -47,17 +47,6 @@ func (e *engine) rescue(now time.Time) {
 	e.move(relocation{routes: hit, began: now, reason: "link lost", lost: e.links.listNewlyLost(now)})
 }
 
-// ends returns the ports of the sender and of the receiver.
-func (r *route) ends() (from, to flow.Location) {
-	return flow.Location{Switch: r.first().sw, Port: r.first().in}, flow.Location{Switch: r.last().sw, Port: r.last().out}
-}
-
-// sameWay reports whether two routes of a pair have the same entries.
-func (r *route) sameWay(o *route) bool {
-	return slices.Equal(r.hops, o.hops) && slices.Equal(r.rewrite, o.rewrite) &&
-		slices.EqualFunc(r.detours, o.detours, func(a, b detour) bool { return a.out == b.out && slices.Equal(a.hops, b.hops) })
-}
-
 // relocation lists routes that need new paths, and the reason.
 type relocation struct {
 	routes []*route

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -266,4 +268,73 @@ func (t *routeTable) size() int {
 		s.mu.Unlock()
 	}
 	return n
+}
+
+// ends returns the ports of the sender and of the receiver.
+func (r *route) ends() (from, to flow.Location) {
+	return flow.Location{Switch: r.first().sw, Port: r.first().in}, flow.Location{Switch: r.last().sw, Port: r.last().out}
+}
+
+// sameWay reports whether two routes of a pair have the same entries.
+func (r *route) sameWay(o *route) bool {
+	return slices.Equal(r.hops, o.hops) && slices.Equal(r.rewrite, o.rewrite) &&
+		slices.EqualFunc(r.detours, o.detours, func(a, b detour) bool { return a.out == b.out && slices.Equal(a.hops, b.hops) })
+}
+
+// usesLost reports whether a route, or one of its detours, uses one of these
+// ports.
+func (r *route) usesLost(lost map[flow.Location]bool) bool {
+	for _, h := range r.hops[:len(r.hops)-1] {
+		if lost[flow.Location{Switch: h.sw, Port: h.out}] {
+			return true
+		}
+	}
+	for _, alt := range r.detours {
+		for _, h := range alt.hops {
+			if lost[flow.Location{Switch: h.sw, Port: h.out}] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// message returns a readable description of a route.
+func (r *route) message() *api.Route {
+	m := &api.Route{
+		Src: r.src.String(), Dst: r.dst.String(), Vlan: uint32(r.vlan &^ flow.VLANPresent), Protected: r.hasDetour(),
+		Since: time.Unix(0, r.since).UTC().Format(time.RFC3339), Reroutes: r.moved,
+	}
+	if r.ip.IsValid() {
+		m.Dst = r.ip.String()
+	}
+	for _, h := range r.hops {
+		m.Hops = append(m.Hops, &api.Hop{Dpid: h.sw.String(), InPort: uint32(h.in), OutPort: uint32(h.out)})
+	}
+	return m
+}
+
+// receiver returns the host that a route leads to: for a route into another
+// subnet, the host to which the last switch readdresses the packets.
+func receiver(p pair, rewrite []flow.Action) knownHost {
+	k := knownHost{p.dst, p.vlan}
+	if !p.ip.IsValid() {
+		return k // only the tag on the wire is rewritten
+	}
+	for _, a := range rewrite {
+		switch {
+		case a.Kind == flow.ActionPopVLAN:
+			k.vlan = 0
+		case a.Kind == flow.ActionSetField && a.Field == flow.FieldEthDst:
+			copy(k.mac[:], a.Value[:])
+		case a.Kind == flow.ActionSetField && a.Field == flow.FieldVLAN:
+			k.vlan = flow.VLANPresent | uint16(a.Value[0])<<8 | uint16(a.Value[1])
+		}
+	}
+	return k
+}
+
+type knownHost struct {
+	mac  flow.MAC
+	vlan uint16 // as in flow.Key
 }

@@ -28,11 +28,6 @@ type movedHost struct {
 	at  time.Time
 }
 
-type knownHost struct {
-	mac  flow.MAC
-	vlan uint16 // as in flow.Key
-}
-
 // goneMax bounds the remembered hosts that have gone.
 const goneMax = 1 << 16
 
@@ -130,26 +125,6 @@ func (w *whereabouts) place(k knownHost) (at flow.Location, known bool) {
 	defer w.mu.Unlock()
 	at, known = w.at[k]
 	return at, known
-}
-
-// receiver returns the host that a route leads to: for a route into another
-// subnet, the host to which the last switch readdresses the packets.
-func receiver(p pair, rewrite []flow.Action) knownHost {
-	k := knownHost{p.dst, p.vlan}
-	if !p.ip.IsValid() {
-		return k // only the tag on the wire is rewritten
-	}
-	for _, a := range rewrite {
-		switch {
-		case a.Kind == flow.ActionPopVLAN:
-			k.vlan = 0
-		case a.Kind == flow.ActionSetField && a.Field == flow.FieldEthDst:
-			copy(k.mac[:], a.Value[:])
-		case a.Kind == flow.ActionSetField && a.Field == flow.FieldVLAN:
-			k.vlan = flow.VLANPresent | uint16(a.Value[0])<<8 | uint16(a.Value[1])
-		}
-	}
-	return k
 }
 
 // hostChanged moves or removes the routes of a host, and releases the packets

@@ -2,12 +2,9 @@ package forwarding
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/object"
 )
 
 // engine is the state of forwarding by whole paths: the routes, and what the
@@ -15,64 +12,19 @@ import (
 // the event handlers.
 type engine struct {
 	*portTable
+	*platform
 
-	cfg     Config
-	subnets []subnet
-	program programmer
-	log     *slog.Logger
-	now     func() time.Time
-	count   counters
-
-	findPath   finder // waits for the answer
-	findNow    finder // for the stage: fails with Unavailable instead of waiting
-	send       func(*flow.Decision) (*api.ApplyResult, error)
-	publish    func(*api.RouteChanged)
-	readGroups func(dpid string) (*api.ReadGroupsResponse, error)
-	observe    func(dpids []string) ([]string, error) // asks switches, or all, for reports; returns who will
-
-	reached  object.Limits // of the configuration
+	program  programmer
 	deferral deferral
 	paths    *pathTable
-	replicas replicas
 	routes   *routeTable
 	held     *holding
 	links    *linkView
 	hosts    *whereabouts
-	adoption *adoption
 	outdated outdated
-	sharing  *sharing
 	sessions *sessions
-	tagging  flow.Tagging // of virtual networks
 
 	manyOthers int // the constant, except in tests
-}
-
-// execute sends a decision. A switch to which a part of it could not be handed is
-// asked later what it has: if it does not connect anew meanwhile, it reports
-// nothing by itself.
-func (e *engine) execute(send func(*flow.Decision) (*api.ApplyResult, error), d *flow.Decision) error {
-	result, err := send(d)
-	var missed []flow.DPID
-	for _, f := range result.GetFailures() {
-		if sw, wrong := flow.ParseDPID(f.Dpid); wrong == nil && f.Transient {
-			missed = append(missed, sw)
-		}
-	}
-	if err != nil {
-		for i := range d.Ops {
-			missed = append(missed, d.Ops[i].Switch)
-		}
-	}
-	if len(missed) == 0 {
-		return err
-	}
-	a, at := e.adoption, e.now().Add(unsure)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, sw := range missed {
-		a.askSwitchAt(sw, at)
-	}
-	return err
 }
 
 func newEngine(cfg Config) (*engine, error) {
@@ -81,9 +33,10 @@ func newEngine(cfg Config) (*engine, error) {
 		return nil, err
 	}
 	e := &engine{
-		cfg: cfg, subnets: subnets, now: time.Now, program: programmer{idle: uint16(cfg.IdleTimeout.Seconds())},
-		paths: newPathTable(), routes: newRouteTable(), held: newHolding(), portTable: &portTable{edges: map[flow.DPID]*edgePorts{}},
-		manyOthers: manyOthers, links: newLinkView(), hosts: newWhereabouts(), adoption: newAdoption(), sharing: newSharing(), sessions: newSessions(),
+		program: programmer{idle: uint16(cfg.IdleTimeout.Seconds())},
+		paths:   newPathTable(), routes: newRouteTable(), held: newHolding(), portTable: &portTable{edges: map[flow.DPID]*edgePorts{}},
+		manyOthers: manyOthers, links: newLinkView(), hosts: newWhereabouts(),
+		platform: &platform{cfg: cfg, subnets: subnets, now: time.Now, adoption: newAdoption(), sharing: newSharing()}, sessions: newSessions(),
 	}
 	e.program.table = e.table
 	e.replicas.set(0, 1)

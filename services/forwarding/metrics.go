@@ -18,7 +18,7 @@ type counters struct {
 }
 
 // register registers the metrics.
-func (c *counters) register(m registry, e *engine) {
+func (c *counters) register(m registry, routes *routeTable) {
 	count := func(name, help string, n *atomic.Uint64, labels ...string) {
 		m.CounterFunc(name, help, func() float64 { return float64(n.Load()) }, labels...)
 	}
@@ -28,7 +28,7 @@ func (c *counters) register(m registry, e *engine) {
 	} {
 		count("route_changes_total", "Routes programmed, moved and removed.", n, "kind", kind)
 	}
-	m.Gauge("routes", "Routes that are programmed: one direction between two hosts each.", func() float64 { return float64(e.routes.size()) })
+	m.Gauge("routes", "Routes that are programmed: one direction between two hosts each.", func() float64 { return float64(routes.size()) })
 	count("proxied_total", "ARP requests and neighbour solicitations that were not flooded: answered for a gateway, or passed to the owner of the address alone.", &c.proxied)
 	count("floods_total", "Packets handed to all edge ports.", &c.floods)
 	count("unknown_total", "Packets flooded because nobody has their destination.", &c.unknown)

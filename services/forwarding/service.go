@@ -63,7 +63,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		resp, err := weft.Call(ctx, env, api.Observe, &api.ObserveRequest{Dpids: dpids})
 		return resp.GetDpids(), err
 	}
-	e.count.register(env.Metric, e)
+	e.count.register(env.Metric, e.routes)
 	f := newFlooding(e, cfg.Settle)
 	f.tree = func(ctx context.Context) (*api.Tree, error) {
 		return weft.Call(ctx, env, api.GetTree, &api.GetTreeRequest{})

@@ -6,31 +6,6 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// share shares a route that was programmed with the other instances.
-func (e *engine) share(r *route) {
-	if !e.replicas.isAlone() {
-		e.sharing.add(shared{r: r})
-	}
-}
-
-// shareGone shares the removal of a route with the other instances.
-func (e *engine) shareGone(r *route, at int64) {
-	if !e.replicas.isAlone() {
-		e.sharing.add(shared{r, at})
-	}
-}
-
-// shareFlooding shares the broadcast tree with the other instances.
-func (e *engine) shareFlooding(m *api.Flooding) {
-	if e.replicas.isAlone() {
-		return
-	}
-	e.sharing.mu.Lock()
-	e.sharing.flooding = m
-	e.sharing.mu.Unlock()
-	e.sharing.ring()
-}
-
 // conflicting bounds the time between two programmings of a pair by two
 // instances that may not have known of each other.
 const conflicting = int64(5 * time.Second)

@@ -1,7 +1,6 @@
 package forwarding
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,12 +17,6 @@ const (
 	deferredFor     = 10 * time.Second
 	deferredWorkers = 64 // pairs connected at once
 )
-
-// finder finds paths.
-type finder func(*api.FindPathRequest) (*api.FindPathResponse, error)
-
-// errElsewhere says that this process does not know a path, or not yet.
-var errElsewhere = errors.New("the path is known elsewhere")
 
 // deferral keeps the packets that need a path from another process, so that the
 // stage does not wait. Its own goroutines connect their pairs: several at once,

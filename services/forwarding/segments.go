@@ -52,15 +52,3 @@ func (e *engine) updateTags(some func(func(*route))) {
 // routes that do not leave as they should: virtual networks may have been
 // removed meanwhile.
 const retagAfter = adoptWithin + 5*time.Second
-
-// leave returns what the last switch rewrites in the packets of a pair before
-// they leave at a port, given the rewriting of a router, and whether they may
-// leave there. There is no routing between virtual networks.
-func (e *engine) leave(p pair, at flow.Location, routed []flow.Action) (rewrite []flow.Action, ok bool) {
-	if !p.ip.IsValid() {
-		return e.tagging.Egress(at, p.vlan)
-	}
-	to := receiver(p, routed).vlan
-	_, ok = e.tagging.Egress(at, to)
-	return routed, ok && !e.tagging.Has(to) && !e.tagging.Has(p.vlan)
-}

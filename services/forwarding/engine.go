@@ -13,15 +13,11 @@ import (
 type engine struct {
 	*portTable
 	*platform
+	*routing
 
-	program  programmer
 	deferral deferral
 	paths    *pathTable
-	routes   *routeTable
 	held     *holding
-	links    *linkView
-	hosts    *whereabouts
-	outdated outdated
 	sessions *sessions
 
 	manyOthers int // the constant, except in tests
@@ -32,13 +28,15 @@ func newEngine(cfg Config) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	paths, routes, held := newPathTable(), newRouteTable(), newHolding()
+	ports := &portTable{edges: map[flow.DPID]*edgePorts{}}
+	links, hosts := newLinkView(), newWhereabouts()
+	pf := &platform{cfg: cfg, subnets: subnets, now: time.Now, adoption: newAdoption(), sharing: newSharing()}
 	e := &engine{
-		program: programmer{idle: uint16(cfg.IdleTimeout.Seconds())},
-		paths:   newPathTable(), routes: newRouteTable(), held: newHolding(), portTable: &portTable{edges: map[flow.DPID]*edgePorts{}},
-		manyOthers: manyOthers, links: newLinkView(), hosts: newWhereabouts(),
-		platform: &platform{cfg: cfg, subnets: subnets, now: time.Now, adoption: newAdoption(), sharing: newSharing()}, sessions: newSessions(),
+		platform: pf, portTable: ports, paths: paths, held: held, sessions: newSessions(), manyOthers: manyOthers,
+		routing: &routing{platform: pf, routes: routes, links: links, hosts: hosts,
+			program: programmer{idle: uint16(cfg.IdleTimeout.Seconds()), table: ports.table}},
 	}
-	e.program.table = e.table
 	e.replicas.set(0, 1)
 	return e, nil
 }

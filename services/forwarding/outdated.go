@@ -59,15 +59,6 @@ func (x *outdated) takeDue(now time.Time) (list []*route) {
 	return list
 }
 
-// noteReplaced records that r replaces old. The owner programs the pair once more if
-// there is doubt: if both may be on the way to the switches, or nobody says
-// whether r has reached them.
-func (e *engine) noteReplaced(old, r *route, doubt bool) {
-	if doubt && !r.sameWay(old) && e.replicas.owns(old.pair) {
-		e.outdated.add(e.now(), old)
-	}
-}
-
 // programAgain programs the pairs of outdated routes once more, between the
 // present places of their hosts, and removes the entries of pairs with a host
 // that a stage holds.

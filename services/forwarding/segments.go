@@ -33,19 +33,19 @@ func (e *engine) segmentChanged(ev *api.SegmentChanged) {
 
 // updateTags reprograms those of some routes that do not leave as virtual networks
 // require.
-func (e *engine) updateTags(some func(func(*route))) {
+func (g *routing) updateTags(some func(func(*route))) {
 	var wrong []*route
 	some(func(r *route) {
-		if !e.replicas.owns(r.pair) {
+		if !g.replicas.owns(r.pair) {
 			return
 		}
 		_, to := r.ends()
-		rewrite, ok := e.leave(r.pair, to, r.rewrite)
+		rewrite, ok := g.leave(r.pair, to, r.rewrite)
 		if !ok || !slices.Equal(rewrite, r.rewrite) {
 			wrong = append(wrong, r)
 		}
 	})
-	e.move(relocation{routes: wrong, began: e.now(), reason: "virtual network changed"})
+	g.move(relocation{routes: wrong, began: g.now(), reason: "virtual network changed"})
 }
 
 // retagAfter is how long after its start an instance looks for an earlier run's

@@ -1,14 +1,6 @@
 package forwarding
 
-import (
-	"time"
-
-	"github.com/weft-sdn/weft/api"
-)
-
-// conflicting bounds the time between two programmings of a pair by two
-// instances that may not have known of each other.
-const conflicting = int64(5 * time.Second)
+import "github.com/weft-sdn/weft/api"
 
 // handleShared handles what another instance has programmed. The later of two routes
 // of a pair is in force. If two instances may have programmed a pair at the

@@ -165,40 +165,6 @@ func (e *engine) connectBy(find finder, in *flow.PacketIn, d *flow.Decision, p p
 	return nil
 }
 
-// perShard returns how many routes each shard may hold.
-func (e *engine) perShard() int { return e.cfg.MaxRoutes/len(e.routes.shards) + 1 }
-
-// install stores a route and appends its programming, unless a stage holds one
-// of its hosts.
-func (e *engine) install(d *flow.Decision, r *route, release func()) {
-	var old *route
-	held := false
-	r.among = e.replicas.changes.Load()
-	e.routes.with(r.pair, func(s *routeShard) {
-		if held = e.hosts.holds(r.pair, r.rewrite); held {
-			return
-		}
-		if old = s.m[r.pair]; old != nil {
-			r.since, r.sent, r.moved = old.since, max(r.sent, old.sent), old.moved
-		}
-		s.put(r)
-	})
-	if held {
-		return
-	}
-	e.program.add(d, r, e.withSureGroups(old), release)
-	if old != nil {
-		e.program.remove(d, old, r)
-		e.noteReplaced(old, r, true) // the decision may be lost with its packet, or a part of it
-	} else {
-		e.count.routes.Add(1)
-		if remains := e.adoption.takePool(r.pair); remains != nil {
-			e.program.remove(d, remains, r)
-		}
-	}
-	e.share(r)
-}
-
 // gateway returns the subnet whose router address is a.
 func (e *engine) gateway(a netip.Addr) *subnet {
 	for i := range e.subnets {

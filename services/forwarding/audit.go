@@ -3,7 +3,6 @@ package forwarding
 import (
 	"time"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -92,26 +91,6 @@ func (e *engine) audit(now time.Time) {
 	}
 	e.forget(gone, now)
 	e.move(relocation{routes: wrong, began: now, reason: "entries differed", lost: e.links.listNewlyLost(now), strays: strays})
-}
-
-// forget removes routes whose first entry is gone.
-func (e *engine) forget(list []*route, now time.Time) {
-	d := &flow.Decision{}
-	for _, r := range list {
-		if !e.replace(r, nil) {
-			continue
-		}
-		e.count.idle.Add(1)
-		e.program.remove(d, r, nil)
-		e.shareGone(r, max(now.UnixNano(), r.sent+1))
-		e.publish(&api.RouteChanged{Route: r.message(), Change: "removed", Reason: "entries gone"})
-	}
-	if d.Empty() {
-		return
-	}
-	if err := e.execute(e.send, d); err != nil {
-		e.log.Warn("remains of routes not removed", "error", err)
-	}
 }
 
 // Switches are asked for a report if they have not sent one some time after

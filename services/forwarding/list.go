@@ -8,9 +8,9 @@ import (
 )
 
 // listRoutes answers the call: any instance knows all routes.
-func (e *engine) listRoutes(context.Context, *api.ListRoutesRequest) (*api.ListRoutesResponse, error) {
+func (g *routing) listRoutes(context.Context, *api.ListRoutesRequest) (*api.ListRoutesResponse, error) {
 	resp := &api.ListRoutesResponse{}
-	e.routes.each(func(r *route) { resp.Routes = append(resp.Routes, r.message()) })
+	g.routes.each(func(r *route) { resp.Routes = append(resp.Routes, r.message()) })
 	sort.Slice(resp.Routes, func(i, j int) bool {
 		a, b := resp.Routes[i], resp.Routes[j]
 		return a.Src < b.Src || a.Src == b.Src && (a.Dst < b.Dst || a.Dst == b.Dst && a.Vlan < b.Vlan)

@@ -3,8 +3,6 @@ package forwarding
 import (
 	"sync"
 	"time"
-
-	"github.com/weft-sdn/weft/flow"
 )
 
 // outdated holds the routes that were removed or replaced shortly after they
@@ -57,33 +55,4 @@ func (x *outdated) takeDue(now time.Time) (list []*route) {
 	clear(x.list[len(left):])
 	x.list = left
 	return list
-}
-
-// programAgain programs the pairs of outdated routes once more, between the
-// present places of their hosts, and removes the entries of pairs with a host
-// that a stage holds.
-func (e *engine) programAgain(now time.Time) {
-	d := &flow.Decision{}
-	var again []*route
-	strays := map[pair][]hop{}
-	for _, old := range e.outdated.takeDue(now) {
-		if e.hosts.holds(old.pair, old.rewrite) {
-			e.program.remove(d, old, nil)
-			continue
-		}
-		e.routes.with(old.pair, func(s *routeShard) {
-			r := s.m[old.pair]
-			if r == nil {
-				return
-			}
-			if _, seen := strays[r.pair]; !seen {
-				again = append(again, r)
-			}
-			for k := range old.keys() {
-				strays[r.pair] = append(strays[r.pair], k)
-			}
-		})
-	}
-	e.sendRemovals(d)
-	e.move(relocation{routes: again, began: now, reason: "programmed twice", ends: e.hosts.ends, lost: e.links.listNewlyLost(now), strays: strays})
 }

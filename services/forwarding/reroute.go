@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/flow"
 )
 
 // converged moves the routes over a lost link to other paths, egress first, and
@@ -27,35 +28,79 @@ func (e *engine) linkChanged(ev *api.LinkChanged) {
 }
 
 // rescue moves this instance's routes that need a recently lost link.
-func (e *engine) rescue(now time.Time) {
-	lost := e.links.listLost(now)
+func (g *routing) rescue(now time.Time) {
+	lost := g.links.listLost(now)
 	if lost == nil {
 		return
 	}
 	var hit []*route
-	e.routes.each(func(r *route) {
-		if r.usesLost(lost) && e.replicas.owns(r.pair) {
+	g.routes.each(func(r *route) {
+		if r.usesLost(lost) && g.replicas.owns(r.pair) {
 			hit = append(hit, r)
 		}
 	})
-	e.move(relocation{routes: hit, began: now, reason: "link lost", lost: e.links.listNewlyLost(now)})
+	g.move(relocation{routes: hit, began: now, reason: "link lost", lost: g.links.listNewlyLost(now)})
 }
 
 // checkTakenOver checks the routes that this instance now owns: nobody handled their
 // events while their owner was failing.
-func (e *engine) checkTakenOver() {
-	now := e.now()
+func (g *routing) checkTakenOver() {
+	now := g.now()
 	var cut, astray []*route
-	e.routes.each(func(r *route) {
-		if !e.replicas.owns(r.pair) {
+	g.routes.each(func(r *route) {
+		if !g.replicas.owns(r.pair) {
 			return
 		}
-		if from, to := r.ends(); !e.hosts.agree(r, from, to) {
+		if from, to := r.ends(); !g.hosts.agree(r, from, to) {
 			astray = append(astray, r)
-		} else if !e.links.holds(r) {
+		} else if !g.links.holds(r) {
 			cut = append(cut, r)
 		}
 	})
-	e.move(relocation{routes: astray, began: now, reason: "host moved", ends: e.hosts.ends})
-	e.move(relocation{routes: cut, began: now, reason: "link lost", lost: e.links.listNewlyLost(now)})
+	g.move(relocation{routes: astray, began: now, reason: "host moved", ends: g.hosts.ends})
+	g.move(relocation{routes: cut, began: now, reason: "link lost", lost: g.links.listNewlyLost(now)})
+}
+
+// programAgain programs the pairs of outdated routes once more, between the
+// present places of their hosts, and removes the entries of pairs with a host
+// that a stage holds.
+func (g *routing) programAgain(now time.Time) {
+	d := &flow.Decision{}
+	var again []*route
+	strays := map[pair][]hop{}
+	for _, old := range g.outdated.takeDue(now) {
+		if g.hosts.holds(old.pair, old.rewrite) {
+			g.program.remove(d, old, nil)
+			continue
+		}
+		g.routes.with(old.pair, func(s *routeShard) {
+			r := s.m[old.pair]
+			if r == nil {
+				return
+			}
+			if _, seen := strays[r.pair]; !seen {
+				again = append(again, r)
+			}
+			for k := range old.keys() {
+				strays[r.pair] = append(strays[r.pair], k)
+			}
+		})
+	}
+	g.sendRemovals(d)
+	g.move(relocation{routes: again, began: now, reason: "programmed twice", ends: g.hosts.ends, lost: g.links.listNewlyLost(now), strays: strays})
+}
+
+// recheckRoutes moves routes that do not lead to where their hosts are.
+func (g *routing) recheckRoutes(now time.Time) {
+	keys := g.hosts.takeDue(now)
+	if len(keys) == 0 {
+		return
+	}
+	var astray []*route
+	g.routes.find(keys, func(r *route) {
+		if from, to := r.ends(); g.replicas.owns(r.pair) && !g.hosts.agree(r, from, to) {
+			astray = append(astray, r)
+		}
+	})
+	g.move(relocation{routes: astray, began: now, reason: "host moved", ends: g.hosts.ends})
 }

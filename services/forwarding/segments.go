@@ -10,16 +10,16 @@ import (
 
 // segmentChanged handles a change of a virtual network's ports. It moves or
 // removes the routes that leave at wrong ports or with wrong tags.
-func (e *engine) segmentChanged(ev *api.SegmentChanged) {
+func (g *routing) segmentChanged(ev *api.SegmentChanged) {
 	vlan, ports := ev.GetSegment().Tagged()
 	if vlan == 0 {
 		return
 	}
 	var c flow.TaggingChange
 	if ev.Removed {
-		c = e.tagging.Remove(vlan)
+		c = g.tagging.Remove(vlan)
 	} else {
-		c = e.tagging.Set(vlan, ports)
+		c = g.tagging.Set(vlan, ports)
 	}
 	var keys []routeKey
 	if c.Whole {
@@ -28,7 +28,7 @@ func (e *engine) segmentChanged(ev *api.SegmentChanged) {
 	for _, at := range c.Ports {
 		keys = append(keys, keyOfPort(at))
 	}
-	e.updateTags(func(f func(*route)) { e.routes.find(keys, f) })
+	g.updateTags(func(f func(*route)) { g.routes.find(keys, f) })
 }
 
 // updateTags reprograms those of some routes that do not leave as virtual networks

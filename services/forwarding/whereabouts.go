@@ -213,18 +213,3 @@ func (w *whereabouts) takeDue(now time.Time) (list []routeKey) {
 	}
 	return list
 }
-
-// recheckRoutes moves routes that do not lead to where their hosts are.
-func (e *engine) recheckRoutes(now time.Time) {
-	keys := e.hosts.takeDue(now)
-	if len(keys) == 0 {
-		return
-	}
-	var astray []*route
-	e.routes.find(keys, func(r *route) {
-		if from, to := r.ends(); e.replicas.owns(r.pair) && !e.hosts.agree(r, from, to) {
-			astray = append(astray, r)
-		}
-	})
-	e.move(relocation{routes: astray, began: now, reason: "host moved", ends: e.hosts.ends})
-}

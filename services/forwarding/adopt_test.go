@@ -22,14 +22,14 @@ func TestRestartWithDiscovery(t *testing.T) {
 	c.edges = nil
 	i := c.restart()
 	for _, at := range edges {
-		setRole(i.engine, at, flow.RoleUnsettled)
+		setRole(i.engine.portTable, at, flow.RoleUnsettled)
 	}
 	for range 10 {
 		c.clock = c.clock.Add(time.Second)
 		i.upkeep()
 	}
 	for _, at := range edges {
-		setRole(i.engine, at, flow.RoleEdge)
+		setRole(i.engine.portTable, at, flow.RoleEdge)
 	}
 	i.upkeep()
 	if !slices.Equal(i.ways(), before) || len(net.log) != written {

@@ -59,10 +59,10 @@ func (c *cluster) start() *instance {
 		i.f.switchChanged(ev)
 	}
 	for at := range c.net.links {
-		setRole(e, at, flow.RoleLink)
+		setRole(e.portTable, at, flow.RoleLink)
 	}
 	for _, at := range c.edges {
-		setRole(e, at, flow.RoleEdge)
+		setRole(e.portTable, at, flow.RoleEdge)
 	}
 	for at := range c.net.links {
 		if !c.net.down[at] {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // engine is the state of forwarding by whole paths: the routes, and what the
@@ -14,13 +16,12 @@ type engine struct {
 	*portTable
 	*platform
 	*routing
+	*baseline
 
 	deferral deferral
 	paths    *pathTable
 	held     *holding
 	sessions *sessions
-
-	manyOthers int // the constant, except in tests
 }
 
 func newEngine(cfg Config) (*engine, error) {
@@ -33,7 +34,8 @@ func newEngine(cfg Config) (*engine, error) {
 	links, hosts := newLinkView(), newWhereabouts()
 	pf := &platform{cfg: cfg, subnets: subnets, now: time.Now, adoption: newAdoption(), sharing: newSharing()}
 	e := &engine{
-		platform: pf, portTable: ports, paths: paths, held: held, sessions: newSessions(), manyOthers: manyOthers,
+		platform: pf, portTable: ports, paths: paths, held: held, sessions: newSessions(),
+		baseline: &baseline{platform: pf, portTable: ports, manyOthers: manyOthers},
 		routing: &routing{platform: pf, routes: routes, links: links, hosts: hosts,
 			program: programmer{idle: uint16(cfg.IdleTimeout.Seconds()), table: ports.table}},
 	}
@@ -74,4 +76,11 @@ func (e *engine) runPeriodic(now time.Time) {
 	e.programAgain(now)
 	e.recheckRoutes(now)
 	e.held.expire(now.UnixNano(), &e.count)
+}
+
+func newFlooding(e *engine, settle time.Duration) *flooding {
+	return &flooding{
+		baseline: e.baseline, links: e.links, settle: settle, rest: func(ctx context.Context, d time.Duration) { _ = backoff.Sleep(ctx, d) }, kick: make(chan struct{}, 1), switches: map[flow.DPID]*floodSwitch{},
+		active: true, stop: func() {}, lastShared: &api.Flooding{},
+	}
 }

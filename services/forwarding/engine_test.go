@@ -216,10 +216,10 @@ func testEngine(t testing.TB, n *network, change func(*Config), edges ...flow.Lo
 	e.findPath, e.findNow, e.send, e.publish = n.findPath, n.findPath, n.send, func(*api.RouteChanged) {}
 	e.observe = func([]string) ([]string, error) { return nil, nil }
 	for at := range n.links {
-		setRole(e, at, flow.RoleLink)
+		setRole(e.portTable, at, flow.RoleLink)
 	}
 	for _, at := range edges {
-		setRole(e, at, flow.RoleEdge)
+		setRole(e.portTable, at, flow.RoleEdge)
 	}
 	return e
 }
@@ -234,9 +234,9 @@ func linkedEngine(t testing.TB, n *network, change func(*Config), edges ...flow.
 	return e
 }
 
-func setRole(e *engine, at flow.Location, role flow.PortRole) {
-	e.portChanged(&api.PortChanged{Port: &api.Port{Dpid: at.Switch.String(), Port: uint32(at.Port), Up: true}})
-	e.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: api.NewLocation(at), Role: role.String()}})
+func setRole(ports *portTable, at flow.Location, role flow.PortRole) {
+	ports.portChanged(&api.PortChanged{Port: &api.Port{Dpid: at.Switch.String(), Port: uint32(at.Port), Up: true}})
+	ports.roleChanged(&api.PortRoleChanged{Port: &api.PortRole{At: api.NewLocation(at), Role: role.String()}})
 }
 
 // host is a host of a test.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/object"
 )
 
@@ -24,7 +23,8 @@ import (
 // never form a loop. With several instances the first does this; the others
 // follow what it shares and what switches report, so that they can take over.
 type flooding struct {
-	e      *engine
+	*baseline
+	links  *linkView
 	settle time.Duration
 	tree   func(context.Context) (*api.Tree, error)
 	set    func(context.Context, *api.SetStandingRequest) (*api.SetStandingResponse, error)
@@ -76,13 +76,6 @@ const (
 // catch up with the tables, which takes some milliseconds after the
 // confirmation.
 const drainFor = 50 * time.Millisecond
-
-func newFlooding(e *engine, settle time.Duration) *flooding {
-	return &flooding{
-		e: e, settle: settle, rest: func(ctx context.Context, d time.Duration) { _ = backoff.Sleep(ctx, d) }, kick: make(chan struct{}, 1), switches: map[flow.DPID]*floodSwitch{},
-		active: true, stop: func() {}, lastShared: &api.Flooding{},
-	}
-}
 
 // appoint sets whether this instance does the flooding. An instance that takes
 // over first asks the switches for a report: they may have more than it knows
@@ -273,11 +266,11 @@ func (f *flooding) untilRetry(now time.Time) time.Duration {
 // is up and whose link is not known yet, as while the switch at its other end has not
 // connected, or multicasts went to one whose role is not known yet.
 func (f *flooding) expects(sw flow.DPID, s *floodSwitch) bool {
-	p := f.e.edge(sw)
+	p := f.edge(sw)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, port := range s.observed {
-		if p.up[port] && (p.role[port] != flow.RoleLink.String() || !f.e.links.recentlyUp(flow.Location{Switch: sw, Port: port})) {
+		if p.up[port] && (p.role[port] != flow.RoleLink.String() || !f.links.recentlyUp(flow.Location{Switch: sw, Port: port})) {
 			return true
 		}
 	}
@@ -304,7 +297,7 @@ func (f *flooding) commit(ctx context.Context) bool {
 	tree, err := f.tree(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			f.e.log.Warn("tree not known", "error", err)
+			f.log.Warn("tree not known", "error", err)
 		}
 		f.noteChange()
 		return false
@@ -330,7 +323,7 @@ func (f *flooding) commit(ctx context.Context) bool {
 	carried := false
 	ok, refused := f.step(ctx, part, func(sw flow.DPID, s *floodSwitch) ([]flow.Port, bool) {
 		out := slices.DeleteFunc(slices.Clone(s.tree), func(p flow.Port) bool { return contains(next[sw], p) })
-		carried = carried || f.e.anyUp(sw, out)
+		carried = carried || f.anyUp(sw, out)
 		both := slices.DeleteFunc(slices.Clone(s.tree), func(p flow.Port) bool { return !contains(next[sw], p) })
 		return both, len(out) > 0
 	})
@@ -349,7 +342,7 @@ func (f *flooding) commit(ctx context.Context) bool {
 	case !blocked:
 		f.committed = tree.Version
 	}
-	f.e.shareFlooding(f.stateLocked())
+	f.shareFlooding(f.stateLocked())
 	return ok
 }
 
@@ -395,7 +388,7 @@ func (f *flooding) get(context.Context, *api.GetFloodingRequest) (*api.Flooding,
 	if !f.active {
 		resp = proto.CloneOf(f.lastShared)
 	}
-	resp.Limits = f.e.reached.List(f.e.now().UnixNano())
+	resp.Limits = f.reached.List(f.now().UnixNano())
 	return resp, nil
 }
 
@@ -404,7 +397,7 @@ func (f *flooding) share() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.active {
-		f.e.shareFlooding(f.stateLocked())
+		f.shareFlooding(f.stateLocked())
 	}
 }
 

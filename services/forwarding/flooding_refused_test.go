@@ -19,7 +19,7 @@ func TestRefusedTreeIsAskedForRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, fn := floodRig(t)
 		var lines strings.Builder
-		f.e.log = slog.New(slog.NewTextHandler(&lines, nil))
+		f.log = slog.New(slog.NewTextHandler(&lines, nil))
 		fn.firm = true
 		fn.refuse[1] = true
 		for _, s := range f.switches {
@@ -43,7 +43,7 @@ func TestRefusedTreeIsAskedForRarely(t *testing.T) {
 			t.Errorf("%d lines in the log:\n%s", n, &lines)
 		}
 		before := fn.asked
-		setRole(f.e, flow.Location{Switch: 1, Port: 40}, flow.RoleEdge)
+		setRole(f.portTable, flow.Location{Switch: 1, Port: 40}, flow.RoleEdge)
 		f.noteChange()
 		time.Sleep(time.Second)
 		if fn.asked == before {

@@ -16,6 +16,7 @@ func floodRig(t *testing.T) (f *flooding, net *floodNet) {
 	n, a, b := line(t, 3)
 	e := linkedEngine(t, n, nil, a.at, b.at)
 	net = newFloodNet(t, n.links)
+	net.e = e
 	f = newFlooding(e, time.Millisecond)
 	f.set = net.set
 	f.tree = func(context.Context) (*api.Tree, error) {
@@ -34,7 +35,7 @@ func floodRig(t *testing.T) (f *flooding, net *floodNet) {
 // tell tells the standing entries that the switches have, none if tree is nil.
 func (f *flooding) tell(tree map[flow.DPID][]flow.Port) {
 	for sw := range flow.DPID(3) {
-		f.handleReport(&api.FlowsObserved{Dpid: (sw + 1).String(), Owner: flow.OwnerForwarding.String(), Flows: entryMessages(sw+1, standingFlows(f.e, sw+1, tree[sw+1]))})
+		f.handleReport(&api.FlowsObserved{Dpid: (sw + 1).String(), Owner: flow.OwnerForwarding.String(), Flows: entryMessages(sw+1, standingFlows(f.baseline, sw+1, tree[sw+1]))})
 	}
 }
 
@@ -44,8 +45,8 @@ var wholeLine = map[flow.DPID][]flow.Port{1: {3}, 2: {2, 3}, 3: {2}}
 func TestOneInstanceFloods(t *testing.T) {
 	first, firstNet := floodRig(t)
 	other, otherNet := floodRig(t)
-	first.e.replicas.set(0, 2)
-	other.e.replicas.set(1, 2)
+	first.replicas.set(0, 2)
+	other.replicas.set(1, 2)
 	other.appoint(false)
 	for _, f := range []*flooding{first, other} {
 		f.tell(wholeLine)
@@ -58,7 +59,7 @@ func TestOneInstanceFloods(t *testing.T) {
 	if other.untilDue(time.Now().Add(time.Hour)) == 0 {
 		t.Error("the other has something to do")
 	}
-	m := first.e.sharing.take()
+	m := first.sharing.take()
 	if m == nil || m.Flooding == nil {
 		t.Fatal("the first has told nothing")
 	}
@@ -72,10 +73,10 @@ func TestOneInstanceFloods(t *testing.T) {
 // than it knows of, and takes back what the tree has not.
 func TestFloodingTakenOver(t *testing.T) {
 	f, net := floodRig(t)
-	f.e.replicas.set(1, 2)
+	f.replicas.set(1, 2)
 	f.appoint(false)
 	f.tell(nil) // long ago
-	f.e.replicas.set(0, 1)
+	f.replicas.set(0, 1)
 	if !f.appoint(true) {
 		t.Fatal("does not take over")
 	}

@@ -20,6 +20,7 @@ import (
 type floodNet struct {
 	mu     sync.Mutex
 	t      testing.TB
+	e      *engine // whose flooding it carries out
 	r      *rand.Rand
 	links  map[flow.Location]flow.Location
 	tables map[flow.DPID]map[flow.EntryKey]flow.Entry
@@ -190,7 +191,7 @@ func TestFloodingNeverLoops(t *testing.T) {
 		net, a, b := randomNetwork(t, r, n, n)
 		e := testEngine(t, net, nil, a.at, b.at)
 		for i := 1; i <= n; i++ {
-			setRole(e, flow.Location{Switch: flow.DPID(i), Port: 1}, flow.RoleEdge)
+			setRole(e.portTable, flow.Location{Switch: flow.DPID(i), Port: 1}, flow.RoleEdge)
 		}
 		fn := newFloodNet(t, net.links)
 		fn.firm = seed%2 == 1
@@ -231,7 +232,7 @@ func TestFloodingNeverLoops(t *testing.T) {
 			fn.mu.Unlock()
 			e.manyOthers = r.IntN(6) - 3
 			for at := range net.links { // so that it is looked at again
-				setRole(e, at, flow.RoleLink)
+				setRole(e.portTable, at, flow.RoleLink)
 			}
 			f.commit(t.Context())
 		}
@@ -270,8 +271,8 @@ func TestEarlierTreeIsWaitedFor(t *testing.T) {
 		return &api.SetStandingResponse{}, nil
 	}
 	at := flow.Location{Switch: 1, Port: 3}
-	setRole(e, at, flow.RoleUnsettled)
-	had := entryMessages(1, standingFlows(e, 1, nil))
+	setRole(e.portTable, at, flow.RoleUnsettled)
+	had := entryMessages(1, standingFlows(e.baseline, 1, nil))
 	link := flow.Entry{Priority: flow.PriorityLinkFlood, Match: flow.Match{}.WithInPort(3), Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0), Apply: []flow.Action{flow.Output(1)}}
 	f.switchChanged(&api.SwitchChanged{Switch: &api.Switch{Dpid: "0000000000000001", Connected: true, Openflow: "1.3", Tables: 254}})
 	if f.untilDue(time.Now().Add(time.Second)) == 0 {
@@ -281,7 +282,7 @@ func TestEarlierTreeIsWaitedFor(t *testing.T) {
 	if f.untilDue(time.Now().Add(time.Second)) == 0 {
 		t.Error("due before the link of the earlier tree is found")
 	}
-	setRole(e, at, flow.RoleLink)
+	setRole(e.portTable, at, flow.RoleLink)
 	if f.untilDue(time.Now().Add(time.Second)) == 0 {
 		t.Error("due before the switch at the other end has connected")
 	}
@@ -291,15 +292,15 @@ func TestEarlierTreeIsWaitedFor(t *testing.T) {
 	}
 	// Multicasts went to port 1, where hosts are.
 	host := flow.Location{Switch: 1, Port: 1}
-	setRole(e, host, flow.RoleUnsettled)
+	setRole(e.portTable, host, flow.RoleUnsettled)
 	if f.untilDue(time.Now().Add(time.Second)) == 0 {
 		t.Error("due before it is known that hosts are where multicasts went to")
 	}
-	setRole(e, host, flow.RoleEdge)
+	setRole(e.portTable, host, flow.RoleEdge)
 	if wait := f.untilDue(time.Now().Add(time.Second)); wait != 0 {
 		t.Errorf("not due %v although all is found and quiet", wait)
 	}
-	setRole(e, at, flow.RoleUnsettled)
+	setRole(e.portTable, at, flow.RoleUnsettled)
 	if wait := f.untilDue(time.Now().Add(expectFor + time.Second)); wait != 0 {
 		t.Errorf("waits %v for a link that does not come back", wait)
 	}
@@ -375,7 +376,7 @@ func TestFewStandingEntries(t *testing.T) {
 			if i >= test.edges {
 				role = flow.RoleLink
 			}
-			setRole(e, flow.Location{Switch: 9, Port: flow.Port(i + 1)}, role)
+			setRole(e.portTable, flow.Location{Switch: 9, Port: flow.Port(i + 1)}, role)
 		}
 		tree := []flow.Port{flow.Port(test.edges + 1), flow.Port(test.edges + 2)}
 		entries, _ := e.standingEntries(9, tree, false, flow.TableForward)
@@ -425,7 +426,7 @@ func TestTreeIsDrained(t *testing.T) {
 		t.Errorf("%d writes, rests after %v, want between those that take out, 2, and those that put in, 2", n, rested)
 	}
 	for _, at := range second {
-		f.e.portChanged(&api.PortChanged{Port: &api.Port{Dpid: at.Switch.String(), Port: uint32(at.Port)}})
+		f.portChanged(&api.PortChanged{Port: &api.Port{Dpid: at.Switch.String(), Port: uint32(at.Port)}})
 	}
 	if change(3, first...); len(rested) > 0 {
 		t.Error("rests although what was taken out was down")
@@ -433,8 +434,8 @@ func TestTreeIsDrained(t *testing.T) {
 }
 
 // standingFlows returns the standing entries of a switch with all tables.
-func standingFlows(e *engine, sw flow.DPID, tree []flow.Port) []flow.Entry {
-	list, _ := e.standingEntries(sw, tree, false, flow.TableForward)
+func standingFlows(b *baseline, sw flow.DPID, tree []flow.Port) []flow.Entry {
+	list, _ := b.standingEntries(sw, tree, false, flow.TableForward)
 	return list
 }
 

@@ -32,8 +32,8 @@ func TestRolesOutliveSessions(t *testing.T) {
 		}
 	}
 	connected(true)
-	setRole(e, a.at, flow.RoleEdge)
-	setRole(e, other, flow.RoleEdge)
+	setRole(e.portTable, a.at, flow.RoleEdge)
+	setRole(e.portTable, other, flow.RoleEdge)
 	expect("connected", a.at.Port, other.Port)
 	connected(false)
 	expect("away")

@@ -26,7 +26,7 @@ func testReservedAreNotFlooded(t *testing.T, owner flow.Owner) {
 	at := flow.Location{Switch: a.at.Switch, Port: 77}
 	connect := func() {
 		for _, at := range []flow.Location{a.at, at} {
-			setRole(e, at, flow.RoleEdge)
+			setRole(e.portTable, at, flow.RoleEdge)
 		}
 	}
 	connect()
@@ -65,7 +65,7 @@ func TestReservedByAnEarlierRun(t *testing.T) {
 	net, a, b := line(t, 2)
 	e := testEngine(t, net, nil, a.at, b.at)
 	at := flow.Location{Switch: a.at.Switch, Port: 77}
-	setRole(e, at, flow.RoleEdge)
+	setRole(e.portTable, at, flow.RoleEdge)
 	report := func(list ...flow.Entry) *api.FlowsObserved {
 		return &api.FlowsObserved{Dpid: at.Switch.String(), Owner: flow.OwnerChains.String(), Flows: entryMessages(at.Switch, list)}
 	}
@@ -118,8 +118,8 @@ func TestReservedVLANs(t *testing.T) {
 	}
 	for _, n := range []uint16{1, reservedMost, reservedMost + 1} {
 		e := testEngine(t, net, nil, a.at, b.at)
-		setRole(e, a.at, flow.RoleEdge)
-		setRole(e, at, flow.RoleEdge)
+		setRole(e.portTable, a.at, flow.RoleEdge)
+		setRole(e.portTable, at, flow.RoleEdge)
 		for vlan := range n {
 			e.setReserved(flow.OwnerCircuits, api.NewLocation(at), uint32(100+vlan), true)
 		}

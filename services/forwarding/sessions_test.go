@@ -17,7 +17,7 @@ func connected(sw flow.DPID, since, address string) *api.SwitchChanged {
 // has returns what a switch has of forwarding's entries, as told in a session.
 func (f *flooding) has(sw flow.DPID, since, address string, tree ...flow.Port) *api.FlowsObserved {
 	return &api.FlowsObserved{Dpid: sw.String(), Owner: flow.OwnerForwarding.String(), Since: since, Address: address,
-		Flows: entryMessages(sw, standingFlows(f.e, sw, tree))}
+		Flows: entryMessages(sw, standingFlows(f.baseline, sw, tree))}
 }
 
 const (
@@ -43,8 +43,8 @@ func (f *flooding) whole(t *testing.T, when string) {
 func joined(t *testing.T) (*flooding, *floodNet) {
 	f, net := floodRig(t)
 	for sw := flow.DPID(1); sw <= 3; sw++ {
-		f.e.handleSwitch(f, connected(sw, firstAt, firstFrom))
-		f.e.handleReport(f, f.has(sw, firstAt, firstFrom))
+		net.e.handleSwitch(f, connected(sw, firstAt, firstFrom))
+		net.e.handleReport(f, f.has(sw, firstAt, firstFrom))
 	}
 	f.whole(t, "at first")
 	return f, net
@@ -53,23 +53,23 @@ func joined(t *testing.T) (*flooding, *floodNet) {
 // What a switch has may be told of before its new connection is: flowrules and
 // the southbound are heard each in its own time. The tree does without asking.
 func TestObservedBeforeConnected(t *testing.T) {
-	f, _ := joined(t)
-	f.e.handleReport(f, f.has(2, nextAt, nextFrom, 2, 3))
-	f.e.handleSwitch(f, connected(2, nextAt, nextFrom))
+	f, net := joined(t)
+	net.e.handleReport(f, f.has(2, nextAt, nextFrom, 2, 3))
+	net.e.handleSwitch(f, connected(2, nextAt, nextFrom))
 	f.whole(t, "told early")
 
-	f.e.handleSwitch(f, &api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(3).String(), Since: nextAt, Address: nextFrom}})
-	f.e.handleReport(f, f.has(3, nextAt, nextFrom, 2))
-	f.e.handleSwitch(f, connected(3, nextAt, nextFrom))
+	net.e.handleSwitch(f, &api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(3).String(), Since: nextAt, Address: nextFrom}})
+	net.e.handleReport(f, f.has(3, nextAt, nextFrom, 2))
+	net.e.handleSwitch(f, connected(3, nextAt, nextFrom))
 	f.whole(t, "told before a switch has come back")
 }
 
 // One that starts asks all switches what they have, and may be answered before it
 // has heard of any.
 func TestAnsweredBeforeConnected(t *testing.T) {
-	f, _ := floodRig(t)
+	f, net := floodRig(t)
 	clear(f.switches)
-	e, asked := f.e, 0
+	e, asked := net.e, 0
 	e.observe = func(dpids []string) ([]string, error) {
 		asked++
 		return []string{flow.DPID(1).String(), flow.DPID(2).String(), flow.DPID(3).String()}, nil
@@ -103,13 +103,13 @@ func TestAnsweredBeforeConnected(t *testing.T) {
 
 // What is told late, of the session before, is not what the switch has now.
 func TestObservedOfFormerSession(t *testing.T) {
-	f, _ := joined(t)
-	f.e.handleSwitch(f, connected(2, nextAt, nextFrom))
-	f.e.handleReport(f, f.has(2, firstAt, firstFrom, 2, 3))
+	f, net := joined(t)
+	net.e.handleSwitch(f, connected(2, nextAt, nextFrom))
+	net.e.handleReport(f, f.has(2, firstAt, firstFrom, 2, 3))
 	if f.untilDue(time.Now().Add(time.Second)) == 0 {
 		t.Error("due before the switch has told what it has in this session")
 	}
-	f.e.handleReport(f, f.has(2, nextAt, nextFrom, 2, 3))
+	net.e.handleReport(f, f.has(2, nextAt, nextFrom, 2, 3))
 	f.whole(t, "told in time")
 }
 
@@ -119,7 +119,7 @@ func TestConnectionToldAgain(t *testing.T) {
 	f, net := joined(t)
 	before := net.writes
 	for sw := flow.DPID(1); sw <= 3; sw++ {
-		f.e.handleSwitch(f, connected(sw, firstAt, firstFrom))
+		net.e.handleSwitch(f, connected(sw, firstAt, firstFrom))
 	}
 	f.whole(t, "told again")
 	if net.writes != before {
@@ -129,14 +129,14 @@ func TestConnectionToldAgain(t *testing.T) {
 
 // A session is told apart from another of the same second.
 func TestSessionsOfOneSecond(t *testing.T) {
-	f, _ := joined(t)
-	f.e.handleSwitch(f, connected(2, firstAt, nextFrom))
+	f, net := joined(t)
+	net.e.handleSwitch(f, connected(2, firstAt, nextFrom))
 	if f.untilDue(time.Now().Add(time.Second)) == 0 {
 		t.Error("due before the switch has told what it has in this session")
 	}
-	f.e.handleReport(f, f.has(2, firstAt, nextFrom, 2, 3))
+	net.e.handleReport(f, f.has(2, firstAt, nextFrom, 2, 3))
 	f.whole(t, "the second")
-	if len(f.e.sessions.early) != 0 {
-		t.Errorf("kept: %v", f.e.sessions.early)
+	if len(net.e.sessions.early) != 0 {
+		t.Errorf("kept: %v", net.e.sessions.early)
 	}
 }

@@ -1,110 +1,31 @@
 package forwarding
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
+// baseline makes the baseline flows of switches.
+type baseline struct {
+	*platform
+	*portTable
+	manyOthers int // the constant, except in tests
+}
+
 // inputs numbers the states of the inputs, beside the tree, from which the
 // baseline flows of a switch are built.
 type inputs struct{ ports, tagging uint64 }
 
-func (e *engine) inputs(sw flow.DPID) inputs {
-	p := e.edge(sw)
+func (b *baseline) inputs(sw flow.DPID) inputs {
+	p := b.edge(sw)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return inputs{p.changes, e.tagging.Changes()}
+	return inputs{p.changes, b.tagging.Changes()}
 }
-
-// isConfirmed reports whether a switch has confirmed the entries for these tree
-// ports, in order, and their inputs have not changed since; mu is held.
-func (f *flooding) isConfirmed(sw flow.DPID, s *floodSwitch, tree []flow.Port) bool {
-	return s.done && slices.Equal(s.tree, tree) && s.made == f.e.inputs(sw)
-}
-
-// sendBaseline sets the baseline flows of a switch for the given tree ports, in
-// order, unless they are already set, and records what may be in force.
-func (f *flooding) sendBaseline(ctx context.Context, sw flow.DPID, s *floodSwitch, tree []flow.Port) error {
-	made := f.e.inputs(sw)
-	entries, groups := f.e.standingEntries(sw, tree, s.v10, s.table)
-	if len(entries) > 0 && s.table != 0 {
-		entries = append(entries, dropObscured(s.ovs)...)
-		entries = append(entries, copyEntries(s.ovs)...)
-	}
-	digest := digestOf(entries, groups)
-	f.mu.Lock()
-	if s.done && digest == s.sent {
-		s.made, s.tree = made, slices.Clone(tree)
-		f.mu.Unlock()
-		return nil
-	}
-	if s.refused != nil && digest == s.sent && time.Now().Before(s.until) {
-		f.mu.Unlock()
-		return s.refused
-	}
-	s.try++
-	try := s.try
-	s.sent, s.done = digest, false
-	s.tree = union(s.tree, tree)
-	guarded := s.dropping
-	s.dropping = union(s.dropping, droppingPorts(entries))
-	f.mu.Unlock()
-
-	if kept := keepDropEntries(entries, guarded); len(kept) > 0 {
-		if err := f.declare(ctx, sw, append(slices.Clone(entries), kept...), groups); err != nil {
-			return f.failed(sw, s, err)
-		}
-	}
-	if err := f.declare(ctx, sw, entries, groups); err != nil {
-		return f.failed(sw, s, err)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s.refused, s.retry = nil, api.Retry{}
-	if s.try == try {
-		s.done, s.made = true, made
-		s.tree, s.dropping = slices.Clone(tree), droppingPorts(entries)
-	}
-	return nil
-}
-
-// declare sends the whole set of a switch, and returns when it is confirmed.
-func (f *flooding) declare(ctx context.Context, sw flow.DPID, entries []flow.Entry, groups []flow.Group) error {
-	req := &api.SetStandingRequest{Dpid: sw.String(), Owner: flow.OwnerForwarding.String(), Flows: entryMessages(sw, entries)}
-	for i := range groups {
-		req.Groups = append(req.Groups, api.NewGroup(sw, &groups[i]))
-	}
-	resp, err := f.set(ctx, req)
-	if err != nil {
-		return err
-	}
-	return resp.Confirmed(len(entries))
-}
-
-// failed records that a switch has not confirmed its entries, and returns why. A
-// switch that refuses them is asked for the same again ever more rarely.
-func (f *flooding) failed(sw flow.DPID, s *floodSwitch, err error) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	pause, news := s.retry.After(err, refusedFirst, refusedFirst)
-	if s.refused = nil; api.RefusedBySwitch(err) {
-		s.refused, s.until = err, time.Now().Add(pause)
-	}
-	if news && f.switches[sw] == s {
-		f.e.log.Warn("flooding not confirmed; tried again", "dpid", sw, "error", err)
-	}
-	return err
-}
-
-// refusedFirst is the first pause before a switch is asked again for what it has
-// refused.
-const refusedFirst = time.Second
 
 // union returns the ports of both lists, in order.
 func union(a, b []flow.Port) []flow.Port {
@@ -195,8 +116,8 @@ var linkLocal, linkLocalMask = flow.MAC{1, 0x80, 0xc2}, flow.MAC{0xff, 0xff, 0xf
 // are many, by an entry for each edge port before one for all of them. If a
 // multicast goes to too many ports for one entry, it goes to the groups. A hybrid
 // node has none.
-func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table uint8) ([]flow.Entry, []flow.Group) {
-	if e.edge(sw).ofHybrid() {
+func (b *baseline) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table uint8) ([]flow.Entry, []flow.Group) {
+	if b.edge(sw).ofHybrid() {
 		return nil, nil
 	}
 	d := &flow.Decision{}
@@ -213,7 +134,7 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 	trap := flow.Output(flow.PortController)
 	neighbourly := flow.Match{}
 	if table != 0 {
-		list = append(list, e.neighbourEntries(sw)...)
+		list = append(list, b.neighbourEntries(sw)...)
 		neighbourly = multicast
 	}
 	if v10 {
@@ -233,20 +154,20 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 	v4 := flow.Match{}.WithEthType(flow.EthTypeIPv4)
 	add(flow.PriorityTrap, v4.WithUDPDst(67), trap)
 	add(flow.PriorityTrap, v4.WithUDPDst(68), trap)
-	edges, links, others := e.edge(sw).inUse(tree)
+	edges, links, others := b.edge(sw).inUse(tree)
 	out := slices.Concat(edges, links)
 	slices.Sort(out)
 	groups := floodGroups{}
-	where := e.edge(sw).list()
-	outputs := groups.actionsFor(0, e.tagging.Outputs(nil, sw, 0, out), v10)
-	networks := e.tagging.Networks()
+	where := b.edge(sw).list()
+	outputs := groups.actionsFor(0, b.tagging.Outputs(nil, sw, 0, out), v10)
+	networks := b.tagging.Networks()
 	var tagged [][]flow.Action // of networks, then of VLANs with fewer ports than others
 	for _, vlan := range networks {
-		tagged = append(tagged, groups.actionsFor(vlan, e.members(sw, vlan, where.without(out, vlan), tree), v10))
+		tagged = append(tagged, groups.actionsFor(vlan, b.members(sw, vlan, where.without(out, vlan), tree), v10))
 	}
 	vlans := append(networks, where.vlans(networks)...)
 	for _, vlan := range vlans[len(networks):] {
-		tagged = append(tagged, groups.actionsFor(vlan, e.tagging.Outputs(nil, sw, 0, where.without(out, vlan)), v10))
+		tagged = append(tagged, groups.actionsFor(vlan, b.tagging.Outputs(nil, sw, 0, where.without(out, vlan)), v10))
 	}
 	flood := func(priority uint16, m flow.Match) {
 		most := m
@@ -263,7 +184,7 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 	for _, port := range links {
 		flood(flow.PriorityLinkFlood, multicast.WithInPort(port))
 	}
-	if len(others) > e.manyOthers+len(edges)*(1+len(networks)) {
+	if len(others) > b.manyOthers+len(edges)*(1+len(networks)) {
 		for _, port := range edges {
 			flood(flow.PriorityFlood, multicast.WithInPort(port))
 		}
@@ -282,7 +203,7 @@ func (e *engine) standingEntries(sw flow.DPID, tree []flow.Port, v10 bool, table
 // controller, but for what it has judged already. That is what comes by a link of
 // the network: a switch at the edge let it through. What else the edge may let
 // through, the service hosts says.
-func (e *engine) neighbourEntries(sw flow.DPID) (list []flow.Entry) {
+func (b *baseline) neighbourEntries(sw flow.DPID) (list []flow.Entry) {
 	add := func(priority uint16, m flow.Match) *flow.Entry {
 		list = append(list, flow.Entry{Table: flow.TableNeighbours, Priority: priority, Match: m, Cookie: flow.NewCookie(flow.OwnerForwarding, 0, 0)})
 		return &list[len(list)-1]
@@ -290,12 +211,12 @@ func (e *engine) neighbourEntries(sw flow.DPID) (list []flow.Entry) {
 	for _, m := range (flow.Match{}).Unicast().ARPOrND() {
 		add(flow.PriorityTrap, m).Apply = []flow.Action{flow.Output(flow.PortController)}
 	}
-	for _, port := range e.edge(sw).links() {
+	for _, port := range b.edge(sw).links() {
 		add(flow.PriorityNeighbourLink, flow.Match{}.WithInPort(port)).Goto = flow.TableForward
 	}
 	seen := map[flow.EntryKey]bool{}
-	for _, s := range e.subnets {
-		for _, own := range flow.OwnNeighbour(flow.OwnerForwarding, flow.PriorityNeighbourOwn, s.vlan, e.cfg.RouterMAC, s.gateway) {
+	for _, s := range b.subnets {
+		for _, own := range flow.OwnNeighbour(flow.OwnerForwarding, flow.PriorityNeighbourOwn, s.vlan, b.cfg.RouterMAC, s.gateway) {
 			if k := own.Key(); !seen[k] {
 				seen[k] = true
 				list = append(list, own)
@@ -320,7 +241,7 @@ func copyEntries(ovs bool) (list []flow.Entry) {
 
 // members returns the actions that send a multicast frame of a virtual network,
 // carried by a VLAN, to the tree's ports among out and to the network's own.
-func (e *engine) members(sw flow.DPID, vlan uint16, out, tree []flow.Port) []flow.Action {
+func (b *baseline) members(sw flow.DPID, vlan uint16, out, tree []flow.Port) []flow.Action {
 	var list []flow.Action
 	var edge []flow.Port
 	for _, port := range out {
@@ -330,5 +251,5 @@ func (e *engine) members(sw flow.DPID, vlan uint16, out, tree []flow.Port) []flo
 			edge = append(edge, port)
 		}
 	}
-	return e.tagging.Outputs(list, sw, vlan, edge)
+	return b.tagging.Outputs(list, sw, vlan, edge)
 }

@@ -19,7 +19,7 @@ func TestNeighboursAreJudged(t *testing.T) {
 	}, a.at, b.at)
 	const edge, tree, link, unsettled = flow.Port(1), flow.Port(2), flow.Port(3), flow.Port(7)
 	for port, role := range map[flow.Port]flow.PortRole{edge: flow.RoleEdge, tree: flow.RoleLink, link: flow.RoleLink, unsettled: flow.RoleUnsettled} {
-		setRole(e, flow.Location{Switch: 2, Port: port}, role)
+		setRole(e.portTable, flow.Location{Switch: 2, Port: port}, role)
 	}
 	toController := []flow.Action{flow.Output(flow.PortController)}
 	arp := func(spa byte) []byte {

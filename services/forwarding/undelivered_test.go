@@ -113,7 +113,7 @@ func TestDecisionOfPacketLost(t *testing.T) {
 			h := &hosts[k]
 			h.at.Switch = 3
 			for _, i := range c.run {
-				setRole(i.engine, h.at, flow.RoleEdge)
+				setRole(i.engine.portTable, h.at, flow.RoleEdge)
 			}
 			in := packetIn(*h, &hosts[k-1], tcp(*h, hosts[k-1]), c.clock.UnixNano())
 			c.run[n].open(3)(in, &flow.Decision{})

@@ -12,8 +12,8 @@ import (
 // switches with entries that they do not need, because an instance failed before
 // it could share what it had programmed. The owner programs those routes again. If the first entry is
 // missing, no packet travels on the route, and audit forgets it.
-func (e *engine) audit(now time.Time) {
-	a := e.adoption
+func (o *adopter) audit(now time.Time) {
+	a := o.adoption
 	a.mu.Lock()
 	reports := a.reports
 	a.reports = nil
@@ -28,7 +28,7 @@ func (e *engine) audit(now time.Time) {
 	var gone, wrong, misled []*route
 	strays := map[pair][]hop{}
 	later := map[flow.DPID]time.Time{}
-	e.routes.each(func(r *route) {
+	o.routes.each(func(r *route) {
 		for i, h := range r.hops { // entries of detours are idle, and may have gone
 			rep, told := latest[h.sw]
 			does, there := rep.entries[entryAt{r.pair, h.in}]
@@ -39,7 +39,7 @@ func (e *engine) audit(now time.Time) {
 				later[h.sw] = now.Add(unsure)
 				continue
 			}
-			if !e.replicas.owns(r.pair) {
+			if !o.replicas.owns(r.pair) {
 				misled = append(misled, r)
 				return
 			}
@@ -52,10 +52,10 @@ func (e *engine) audit(now time.Time) {
 	})
 	for sw, rep := range latest {
 		for at := range rep.entries {
-			e.routes.with(at.pair, func(s *routeShard) {
+			o.routes.with(at.pair, func(s *routeShard) {
 				r := s.m[at.pair]
 				switch {
-				case r == nil || r.keys()[hop{sw: sw, in: at.in}] || !e.replicas.owns(r.pair):
+				case r == nil || r.keys()[hop{sw: sw, in: at.in}] || !o.replicas.owns(r.pair):
 				case rep.mayPredate(r):
 					later[sw] = now.Add(unsure)
 				default:
@@ -64,15 +64,15 @@ func (e *engine) audit(now time.Time) {
 			})
 		}
 		for _, p := range rep.known { // routes removed since may have passed another way
-			e.routes.with(p, func(s *routeShard) {
-				if s.m[p] == nil && e.replicas.owns(p) {
+			o.routes.with(p, func(s *routeShard) {
+				if s.m[p] == nil && o.replicas.owns(p) {
 					later[sw] = now.Add(unsure)
 				}
 			})
 		}
 	}
 	for p := range strays {
-		e.routes.with(p, func(s *routeShard) {
+		o.routes.with(p, func(s *routeShard) {
 			if r := s.m[p]; r != nil {
 				wrong = append(wrong, r)
 			}
@@ -84,13 +84,13 @@ func (e *engine) audit(now time.Time) {
 	}
 	a.mu.Unlock()
 	for _, r := range misled {
-		e.replace(r, nil)
+		o.replace(r, nil)
 	}
 	if len(misled) > 0 {
-		e.askAgain()
+		o.askAgain()
 	}
-	e.forget(gone, now)
-	e.move(relocation{routes: wrong, began: now, reason: "entries differed", lost: e.links.listNewlyLost(now), strays: strays})
+	o.forget(gone, now)
+	o.move(relocation{routes: wrong, began: now, reason: "entries differed", lost: o.links.listNewlyLost(now), strays: strays})
 }
 
 // Switches are asked for a report if they have not sent one some time after
@@ -104,16 +104,16 @@ const (
 
 // askAgain asks all switches to report their entries: this instance has
 // started, or another has failed.
-func (e *engine) askAgain() {
-	e.adoption.mu.Lock()
-	e.adoption.askAll = true
-	e.adoption.asked = time.Time{}
-	e.adoption.mu.Unlock()
+func (o *adopter) askAgain() {
+	o.adoption.mu.Lock()
+	o.adoption.askAll = true
+	o.adoption.asked = time.Time{}
+	o.adoption.mu.Unlock()
 }
 
 // ask asks the switches that are due to report their entries.
-func (e *engine) ask(now time.Time) {
-	a := e.adoption
+func (o *adopter) ask(now time.Time) {
+	a := o.adoption
 	a.mu.Lock()
 	all := a.askAll && now.Sub(a.asked) >= retry
 	var dpids []string
@@ -140,9 +140,9 @@ func (e *engine) ask(now time.Time) {
 	if !all && len(dpids) == 0 {
 		return
 	}
-	telling, err := e.observe(dpids)
+	telling, err := o.observe(dpids)
 	if err != nil {
-		e.log.Warn("switches not asked for their entries", "error", err)
+		o.log.Warn("switches not asked for their entries", "error", err)
 		a.mu.Lock()
 		for _, dpid := range dpids {
 			if sw, err := flow.ParseDPID(dpid); err == nil {

@@ -17,6 +17,7 @@ type engine struct {
 	*platform
 	*routing
 	*baseline
+	*adopter
 
 	deferral deferral
 	paths    *pathTable
@@ -33,11 +34,12 @@ func newEngine(cfg Config) (*engine, error) {
 	ports := &portTable{edges: map[flow.DPID]*edgePorts{}}
 	links, hosts := newLinkView(), newWhereabouts()
 	pf := &platform{cfg: cfg, subnets: subnets, now: time.Now, adoption: newAdoption(), sharing: newSharing()}
+	rt := &routing{platform: pf, routes: routes, links: links, hosts: hosts,
+		program: programmer{idle: uint16(cfg.IdleTimeout.Seconds()), table: ports.table}}
 	e := &engine{
 		platform: pf, portTable: ports, paths: paths, held: held, sessions: newSessions(),
 		baseline: &baseline{platform: pf, portTable: ports, manyOthers: manyOthers},
-		routing: &routing{platform: pf, routes: routes, links: links, hosts: hosts,
-			program: programmer{idle: uint16(cfg.IdleTimeout.Seconds()), table: ports.table}},
+		routing:  rt, adopter: &adopter{routing: rt, portTable: ports},
 	}
 	e.replicas.set(0, 1)
 	return e, nil

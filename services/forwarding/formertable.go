@@ -13,16 +13,16 @@ const leaveAfter = 5 * time.Second
 // copyFormer copies route entries from the table of a former version to the
 // current one, and schedules the removal of the old ones for when packets no
 // longer reach them.
-func (e *engine) copyFormer(sw flow.DPID, old, copies []flow.Entry, now time.Time) {
+func (o *adopter) copyFormer(sw flow.DPID, old, copies []flow.Entry, now time.Time) {
 	if len(old) == 0 {
 		return
 	}
-	e.adoption.mu.Lock()
-	_, again := e.adoption.former[sw]
+	o.adoption.mu.Lock()
+	_, again := o.adoption.former[sw]
 	if !again {
-		e.adoption.former[sw] = formerEntries{old, now}
+		o.adoption.former[sw] = formerEntries{old, now}
 	}
-	e.adoption.mu.Unlock()
+	o.adoption.mu.Unlock()
 	if again || len(copies) == 0 {
 		return // the copies may lead another way by now
 	}
@@ -30,33 +30,33 @@ func (e *engine) copyFormer(sw flow.DPID, old, copies []flow.Entry, now time.Tim
 	for i := range copies {
 		m := d.AddFlow(sw)
 		m.Entry = copies[i]
-		m.Entry.Table = e.table(sw)
+		m.Entry.Table = o.table(sw)
 	}
-	if err := e.execute(e.send, d); err != nil {
-		e.log.Warn("entries of a former version not moved", "dpid", sw, "error", err)
+	if err := o.execute(o.send, d); err != nil {
+		o.log.Warn("entries of a former version not moved", "dpid", sw, "error", err)
 	}
 }
 
 // dropFormer removes entries in tables of a former version.
-func (e *engine) dropFormer(now time.Time) {
+func (o *adopter) dropFormer(now time.Time) {
 	d := &flow.Decision{}
-	e.adoption.mu.Lock()
-	for sw, l := range e.adoption.former {
+	o.adoption.mu.Lock()
+	for sw, l := range o.adoption.former {
 		if now.Sub(l.since) < leaveAfter {
 			continue
 		}
-		delete(e.adoption.former, sw)
+		delete(o.adoption.former, sw)
 		for i := range l.entries {
 			m, old := d.AddFlow(sw), &l.entries[i]
 			m.Command = flow.DeleteStrict
 			m.Entry.Table, m.Entry.Priority, m.Entry.Cookie, m.Entry.Match = old.Table, old.Priority, old.Cookie, old.Match
 		}
 	}
-	e.adoption.mu.Unlock()
+	o.adoption.mu.Unlock()
 	if d.Empty() {
 		return
 	}
-	if err := e.execute(e.send, d); err != nil {
-		e.log.Warn("entries of a former version not removed", "error", err)
+	if err := o.execute(o.send, d); err != nil {
+		o.log.Warn("entries of a former version not removed", "error", err)
 	}
 }

@@ -46,19 +46,6 @@ func (s *replicas) owns(p pair) bool {
 	return owner == index
 }
 
-// regroup sets the number of instances and takes over what now belongs to this
-// one. One goroutine at a time calls it.
-func (e *engine) regroup(f *flooding, index, count int) {
-	_, before := e.replicas.set(index, count)
-	takesOver := f.appoint(index == 0)
-	e.checkTakenOver()
-	e.connectAgain()
-	f.share()
-	if takesOver || index == 0 && count < before { // it may not have shared everything
-		e.askAgain()
-	}
-}
-
 // hashBothWays returns a hash of a pair of hosts that is the same in both directions.
 func (p pair) hashBothWays() uint64 {
 	a, b := p.src.Uint64(), p.dst.Uint64()

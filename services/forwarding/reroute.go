@@ -3,29 +3,8 @@ package forwarding
 import (
 	"time"
 
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
-
-// converged moves the routes over a lost link to other paths, egress first, and
-// removes those without a path. With several instances of paths it is called
-// for each; it asks those that still disagree again when they report
-// convergence.
-func (e *engine) converged(ev *api.PathsConverged) {
-	now := e.now()
-	e.links.handlePaths(ev, now)
-	e.paths.invalidate(e.links.listLost(now))
-	e.rescue(now)
-}
-
-// linkChanged handles discovery's report of a link. It acts on a loss only once
-// paths are computed without the link.
-func (e *engine) linkChanged(ev *api.LinkChanged) {
-	now := e.now()
-	e.links.handleLink(ev, now)
-	e.paths.invalidate(e.links.listLost(now))
-	e.adoption.notePending(now)
-}
 
 // rescue moves this instance's routes that need a recently lost link.
 func (g *routing) rescue(now time.Time) {

@@ -28,36 +28,6 @@ func newSessions() *sessions {
 	return &sessions{of: map[flow.DPID]session{}, early: map[flow.DPID][]*api.FlowsObserved{}}
 }
 
-// handleSwitch handles the connection or disconnection of a switch.
-func (e *engine) handleSwitch(f *flooding, ev *api.SwitchChanged) {
-	again, heard := e.sessions.handleSwitch(ev)
-	e.switchChanged(ev)
-	if again {
-		f.noteChange()
-	} else {
-		f.switchChanged(ev)
-	}
-	for _, o := range heard {
-		e.applyReport(f, o)
-	}
-}
-
-// handleReport handles a report of a switch's entries.
-func (e *engine) handleReport(f *flooding, ev *api.FlowsObserved) {
-	if e.sessions.acceptReport(ev) {
-		e.applyReport(f, ev)
-	}
-}
-
-// applyReport applies a report that belongs to the session of its switch.
-func (e *engine) applyReport(f *flooding, ev *api.FlowsObserved) {
-	if e.findReserved(ev) {
-		f.noteChange()
-	}
-	e.handleRouteReport(ev)
-	f.handleReport(ev)
-}
-
 // handleSwitch handles the southbound's event about a switch. It reports whether the
 // event repeats the known session, and returns the reports that arrived before
 // their session.
@@ -110,14 +80,4 @@ func (s *sessions) keepReports(sw flow.DPID, list []*api.FlowsObserved) {
 	case has || len(s.early) < earlyMost:
 		s.early[sw] = list
 	}
-}
-
-// switchChanged records that a switch has connected, with its ports, or has gone.
-func (e *engine) switchChanged(ev *api.SwitchChanged) {
-	sw, err := flow.ParseDPID(ev.Switch.Dpid)
-	if err != nil {
-		return
-	}
-	e.adoption.expectReport(sw, ev.Switch, e.now())
-	e.setSwitch(sw, ev)
 }

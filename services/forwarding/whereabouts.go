@@ -127,49 +127,6 @@ func (w *whereabouts) place(k knownHost) (at flow.Location, known bool) {
 	return at, known
 }
 
-// hostChanged moves or removes the routes of a host, and releases the packets
-// held for it.
-func (e *engine) hostChanged(ev *api.HostChanged) {
-	mac, err := flow.ParseMAC(ev.Host.Mac)
-	if err != nil {
-		return
-	}
-	host := knownHost{mac, vlanKey(ev.Host.Vlan)}
-	free, held := e.hosts.update(host, ev)
-	if free && e.cfg.Mode == modeProactive {
-		e.connectLater(host)
-	}
-	if held {
-		e.removeHostRoutes(host)
-	}
-	if ev.Change != "gone" {
-		e.releaseForHost(ev.Host, mac)
-	}
-	if ev.Change != "moved" && ev.Change != "gone" {
-		return
-	}
-	var hit []*route
-	e.routes.find([]routeKey{keyOfHost(mac)}, func(r *route) {
-		if e.replicas.owns(r.pair) {
-			hit = append(hit, r)
-		}
-	})
-	at := ev.Host.At.Flow()
-	e.hosts.lookAgain(e.now(), mac)
-	e.move(relocation{routes: hit, began: e.now(), reason: "host " + ev.Change, ends: func(r *route) (from, to flow.Location) {
-		if ev.Change == "gone" {
-			return from, to
-		}
-		from, to = r.ends()
-		if r.src == mac {
-			from = at
-		} else {
-			to = at
-		}
-		return from, to
-	}})
-}
-
 // releaseForHost releases the packets that wait for the addresses of a host. The
 // host's own packet may have come to another instance.
 func (e *engine) releaseForHost(host *api.Host, mac flow.MAC) {

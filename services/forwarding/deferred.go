@@ -55,16 +55,16 @@ func (q *deferral) hasWaiting(p pair) bool {
 
 // postpone keeps a packet of a pair until its path is known; false if there is no
 // room.
-func (e *engine) postpone(in *flow.PacketIn, p pair, rewrite []flow.Action) bool {
-	q := &e.deferral
+func (pp *packetPath) postpone(in *flow.PacketIn, p pair, rewrite []flow.Action) bool {
+	q := &pp.deferral
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed || q.packets.Load() >= deferredMost || q.octets+len(in.Data) > deferredOctets {
-		e.count.pathFull.Add(1)
-		e.reached.ReachAt(in.Time, "the room for packets that wait for their paths", deferredMost, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
+		pp.count.pathFull.Add(1)
+		pp.reached.ReachAt(in.Time, "the room for packets that wait for their paths", deferredMost, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
 		return false
 	}
-	e.count.deferred.Add(1)
+	pp.count.deferred.Add(1)
 	kept := deferred{*in, rewrite}
 	kept.in.Following = nil
 	kept.in.Data = append([]byte(nil), in.Data...)
@@ -81,14 +81,14 @@ func (e *engine) postpone(in *flow.PacketIn, p pair, rewrite []flow.Action) bool
 	q.queue = append(q.queue, p)
 	if q.running < deferredWorkers {
 		q.running++
-		q.working.Go(e.connectDeferred)
+		q.working.Go(pp.connectDeferred)
 	}
 	return true
 }
 
 // connectDeferred connects pairs until none is waiting.
-func (e *engine) connectDeferred() {
-	q := &e.deferral
+func (pp *packetPath) connectDeferred() {
+	q := &pp.deferral
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.queue) > 0 {
@@ -97,7 +97,7 @@ func (e *engine) connectDeferred() {
 		for list := q.pairs[p]; len(list) > 0; list = q.pairs[p] {
 			q.pairs[p] = nil
 			q.mu.Unlock()
-			e.connectAll(p, list)
+			pp.connectAll(p, list)
 			q.mu.Lock()
 			q.packets.Add(int64(-len(list)))
 			for i := range list {
@@ -110,14 +110,14 @@ func (e *engine) connectDeferred() {
 }
 
 // connectAll connects a pair, and releases its packets.
-func (e *engine) connectAll(p pair, list []deferred) {
+func (pp *packetPath) connectAll(p pair, list []deferred) {
 	d := &flow.Decision{}
 	send := func() {
 		if d.Empty() && d.Trace == 0 {
 			return
 		}
-		if err := e.execute(e.deferral.send, d); err != nil {
-			e.log.Error("routes not programmed", "packets", len(list), "error", err)
+		if err := pp.execute(pp.deferral.send, d); err != nil {
+			pp.log.Error("routes not programmed", "packets", len(list), "error", err)
 		}
 	}
 	for i := range list {
@@ -126,14 +126,14 @@ func (e *engine) connectAll(p pair, list []deferred) {
 			send()
 			d = &flow.Decision{Trace: x.in.Trace}
 		}
-		now := e.now().UnixNano()
+		now := pp.now().UnixNano()
 		if now-x.in.Time > int64(deferredFor) {
-			e.count.pathLate.Add(1)
+			pp.count.pathLate.Add(1)
 			continue
 		}
 		x.in.Time = now
-		if e.connectBy(e.deferral.find, &x.in, d, p, x.rewrite, nil) != nil { // find has waited for it
-			e.count.unreachable.Add(1)
+		if pp.connectBy(pp.deferral.find, &x.in, d, p, x.rewrite, nil) != nil { // find has waited for it
+			pp.count.unreachable.Add(1)
 		}
 	}
 	send()

@@ -18,10 +18,9 @@ type engine struct {
 	*routing
 	*baseline
 	*adopter
+	*packetPath
 
-	deferral deferral
 	paths    *pathTable
-	held     *holding
 	sessions *sessions
 }
 
@@ -37,9 +36,10 @@ func newEngine(cfg Config) (*engine, error) {
 	rt := &routing{platform: pf, routes: routes, links: links, hosts: hosts,
 		program: programmer{idle: uint16(cfg.IdleTimeout.Seconds()), table: ports.table}}
 	e := &engine{
-		platform: pf, portTable: ports, paths: paths, held: held, sessions: newSessions(),
+		platform: pf, portTable: ports, paths: paths, sessions: newSessions(),
 		baseline: &baseline{platform: pf, portTable: ports, manyOthers: manyOthers},
 		routing:  rt, adopter: &adopter{routing: rt, portTable: ports},
+		packetPath: &packetPath{platform: pf, portTable: ports, routing: rt, held: held},
 	}
 	e.replicas.set(0, 1)
 	return e, nil

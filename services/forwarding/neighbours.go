@@ -11,108 +11,108 @@ import (
 // arp answers requests for gateways, passes requests for the address of a known
 // host to that host alone, which answers itself, and replies and unicast requests
 // to their receivers; it floods all others.
-func (e *engine) arp(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
+func (pp *packetPath) arp(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 	a, ok := packet.ParseARP(in.Data)
 	if !ok {
-		e.count.malformed.Add(1)
+		pp.count.malformed.Add(1)
 		return
 	}
-	e.releaseForSender(in, d, a.SenderIP())
+	pp.releaseForSender(in, d, a.SenderIP())
 	k := &in.Key
 	if a.Op() != 1 {
-		e.handOver(ports, in, d)
+		pp.handOver(ports, in, d)
 		return
 	}
-	if gw := e.gateway(a.TargetIP()); gw != nil && !e.tagging.Has(k.VLAN) {
-		e.count.proxied.Add(1)
-		e.reply(d, in, packet.AppendARPReply(nil, k.VLAN, packet.ARPFields{
-			SenderMAC: e.cfg.RouterMAC, SenderIP: a.TargetIP(), TargetMAC: a.SenderMAC(), TargetIP: a.SenderIP(),
+	if gw := pp.gateway(a.TargetIP()); gw != nil && !pp.tagging.Has(k.VLAN) {
+		pp.count.proxied.Add(1)
+		pp.reply(d, in, packet.AppendARPReply(nil, k.VLAN, packet.ARPFields{
+			SenderMAC: pp.cfg.RouterMAC, SenderIP: a.TargetIP(), TargetMAC: a.SenderMAC(), TargetIP: a.SenderIP(),
 		}))
 		return
 	}
-	e.passOn(ports, in, d, a.SenderIP() == a.TargetIP() || a.SenderIP().IsUnspecified()) // an announcement or probe is for everybody
+	pp.passOn(ports, in, d, a.SenderIP() == a.TargetIP() || a.SenderIP().IsUnspecified()) // an announcement or probe is for everybody
 }
 
 // passOn passes a question for an address to who has it, and to everybody if that
 // is not known. The owner answers, because only it knows what to say: whether it is
 // a router, whether others have the address, too (RFC 4861 §7.2.4, §7.2.7).
-func (e *engine) passOn(ports *edgePorts, in *flow.PacketIn, d *flow.Decision, toAll bool) {
+func (pp *packetPath) passOn(ports *edgePorts, in *flow.PacketIn, d *flow.Decision, toAll bool) {
 	k := &in.Key
 	switch {
 	case !k.EthDst.Multicast():
-		e.handOver(ports, in, d)
-	case toAll || !e.cfg.Proxy || in.Dst == flow.Location{} || in.DstMAC == k.EthSrc:
-		e.flood(ports, in, d)
+		pp.handOver(ports, in, d)
+	case toAll || !pp.cfg.Proxy || in.Dst == flow.Location{} || in.DstMAC == k.EthSrc:
+		pp.flood(ports, in, d)
 	case in.Dst != flow.Location{Switch: in.Switch, Port: k.InPort}: // else it has heard the question
-		e.count.proxied.Add(1)
-		e.handTo(d, in)
+		pp.count.proxied.Add(1)
+		pp.handTo(d, in)
 	}
 }
 
 // neighbour is arp for IPv6: neighbour solicitations and advertisements
 // (RFC 4861).
-func (e *engine) neighbour(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
+func (pp *packetPath) neighbour(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 	nd, ok := packet.ParseND(in.Data)
 	if !ok {
-		e.count.malformed.Add(1)
+		pp.count.malformed.Add(1)
 		return
 	}
 	k := &in.Key
 	sender := netip.AddrFrom16(k.IPv6Src)
-	e.releaseForSender(in, d, sender)
+	pp.releaseForSender(in, d, sender)
 	if nd.Type() != flow.ICMPv6Solicit {
-		e.releaseForSender(in, d, nd.Target())
-		e.handOver(ports, in, d)
+		pp.releaseForSender(in, d, nd.Target())
+		pp.handOver(ports, in, d)
 		return
 	}
-	if e.gateway(nd.Target()) != nil && !e.tagging.Has(k.VLAN) {
-		e.count.proxied.Add(1)
-		out := packet.NDFields{SrcMAC: e.cfg.RouterMAC, SrcIP: nd.Target(), Target: nd.Target(), TargetMAC: e.cfg.RouterMAC, Router: true, Override: true}
+	if pp.gateway(nd.Target()) != nil && !pp.tagging.Has(k.VLAN) {
+		pp.count.proxied.Add(1)
+		out := packet.NDFields{SrcMAC: pp.cfg.RouterMAC, SrcIP: nd.Target(), Target: nd.Target(), TargetMAC: pp.cfg.RouterMAC, Router: true, Override: true}
 		if !sender.IsUnspecified() { // else it asks whether the address is free: all learn that it is not (RFC 4861 §7.2.4)
 			out.DstMAC, out.DstIP, out.Solicited = k.EthSrc, sender, true
 		}
-		e.reply(d, in, packet.AppendNDAdvert(nil, k.VLAN, out))
+		pp.reply(d, in, packet.AppendNDAdvert(nil, k.VLAN, out))
 		return
 	}
-	e.passOn(ports, in, d, sender.IsUnspecified()) // duplicate address detection is for everybody
+	pp.passOn(ports, in, d, sender.IsUnspecified()) // duplicate address detection is for everybody
 }
 
 // reply sends a frame out of the port that the packet came from.
-func (e *engine) reply(d *flow.Decision, in *flow.PacketIn, frame []byte) {
+func (pp *packetPath) reply(d *flow.Decision, in *flow.PacketIn, frame []byte) {
 	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
-	if tag, ok := e.tagging.Egress(at, in.Key.VLAN); ok {
+	if tag, ok := pp.tagging.Egress(at, in.Key.VLAN); ok {
 		deliver(d, frame, at, tag)
 	}
 }
 
 // handOver delivers a packet to its destination if that is one known host, else
 // to everybody.
-func (e *engine) handOver(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
+func (pp *packetPath) handOver(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
 	if destinationKnown(in) {
-		e.handTo(d, in)
+		pp.handTo(d, in)
 		return
 	}
-	e.flood(ports, in, d)
+	pp.flood(ports, in, d)
 }
 
 // flood sends a packet out of every edge port except its ingress port, directly
 // at each switch: it crosses no link, so it cannot loop. Each port has an
 // allowance of floods.
-func (e *engine) flood(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
-	if !ports.mayFlood(in.Key.InPort, in.Time, e.cfg.FloodsPerSecond) {
-		e.count.floodsShed.Add(1)
-		e.reached.ReachAt(in.Time, "forwarding.floods_per_second", e.cfg.FloodsPerSecond, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
+func (pp *packetPath) flood(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
+	if !ports.mayFlood(in.Key.InPort, in.Time, pp.cfg.FloodsPerSecond) {
+		pp.count.floodsShed.Add(1)
+		pp.reached.ReachAt(in.Time, "forwarding.floods_per_second", pp.cfg.FloodsPerSecond, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
 		return
 	}
-	e.count.floods.Add(1)
-	e.toAll(d, in.Data, in.Key.VLAN, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
+	pp.count.floods.Add(1)
+	pp.toAll(d, in.Data, in.Key.VLAN, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
 }
 
 // toAll appends packet-outs of a frame in a VLAN to all edge ports except one.
-func (e *engine) toAll(d *flow.Decision, frame []byte, vlan uint16, but flow.Location) {
+func (pp *packetPath) toAll(d *flow.Decision, frame []byte, vlan uint16, but flow.Location) {
 	var actions []flow.Action
 	var ports []flow.Port
-	e.eachEdge(func(sw flow.DPID, list *edgeList) {
+	pp.eachEdge(func(sw flow.DPID, list *edgeList) {
 		for part := range slices.Chunk(list.without(list.ports, vlan), outputsMost) {
 			ports = ports[:0]
 			for _, p := range part {
@@ -120,7 +120,7 @@ func (e *engine) toAll(d *flow.Decision, frame []byte, vlan uint16, but flow.Loc
 					ports = append(ports, p)
 				}
 			}
-			actions = e.tagging.Outputs(actions[:0], sw, vlan, ports)
+			actions = pp.tagging.Outputs(actions[:0], sw, vlan, ports)
 			if len(actions) > 0 {
 				d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
 			}

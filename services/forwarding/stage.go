@@ -8,41 +8,50 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
+// A packetPath decides about the packets that come to the controller.
+type packetPath struct {
+	*platform
+	*portTable
+	*routing
+	deferral deferral
+	held     *holding
+}
+
 // open returns the stage for the packets of one switch.
-func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
-	ports, just := e.edge(sw), &recentCache{}
+func (pp *packetPath) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
+	ports, just := pp.edge(sw), &recentCache{}
 	return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		k := packet.Headers(in)
 		if len(in.HeldBy) > 0 {
-			e.count.unapproved.Add(1)
+			pp.count.unapproved.Add(1)
 			return flow.Drop
 		}
 		if in.Role == flow.RoleLink {
-			return e.handleTransit(in, d)
+			return pp.handleTransit(in, d)
 		}
 		if in.Role != flow.RoleEdge {
-			e.count.unsettled.Add(1)
+			pp.count.unsettled.Add(1)
 			return flow.Drop
 		}
 		switch {
 		case k.EthType == flow.EthTypeARP:
-			e.arp(ports, in, d)
+			pp.arp(ports, in, d)
 		case k.EthType == flow.EthTypeIPv6 && k.IPProto == flow.IPProtoICMPv6 && (k.ICMPType == flow.ICMPv6Solicit || k.ICMPType == flow.ICMPv6Advert):
-			e.neighbour(ports, in, d)
+			pp.neighbour(ports, in, d)
 		case k.EthDst.IsLinkLocal():
-			e.count.linkLocal.Add(1)
+			pp.count.linkLocal.Add(1)
 		case k.EthDst.Multicast():
-			e.flood(ports, in, d)
-		case k.EthDst == e.cfg.RouterMAC && len(e.subnets) > 0 && !e.tagging.Has(k.VLAN):
-			e.routePacket(in, d)
+			pp.flood(ports, in, d)
+		case k.EthDst == pp.cfg.RouterMAC && len(pp.subnets) > 0 && !pp.tagging.Has(k.VLAN):
+			pp.routePacket(in, d)
 		case destinationKnown(in):
 			just.fetch(in.Following)
-			if !just.deliver(e, in, d) {
-				e.connect(in, d, pair{src: k.EthSrc, dst: k.EthDst, vlan: k.VLAN}, nil, just)
+			if !just.deliver(pp, in, d) {
+				pp.connect(in, d, pair{src: k.EthSrc, dst: k.EthDst, vlan: k.VLAN}, nil, just)
 			}
 		default:
-			e.count.unknown.Add(1)
-			e.flood(ports, in, d)
+			pp.count.unknown.Add(1)
+			pp.flood(ports, in, d)
 		}
 		return flow.Done
 	}
@@ -58,13 +67,13 @@ func destinationKnown(in *flow.PacketIn) bool {
 // handleTransit handles a packet that a switch in the middle did not know: its entry
 // is on the way, or has gone. It delivers the packet to a known destination,
 // and never floods it, because the ingress switch does.
-func (e *engine) handleTransit(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+func (pp *packetPath) handleTransit(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	if !destinationKnown(in) {
-		e.count.stray.Add(1)
+		pp.count.stray.Add(1)
 		return flow.Drop
 	}
-	e.count.transit.Add(1)
-	e.handTo(d, in)
+	pp.count.transit.Add(1)
+	pp.handTo(d, in)
 	return flow.Done
 }
 
@@ -80,10 +89,10 @@ func deliver(d *flow.Decision, frame []byte, at flow.Location, rewrite []flow.Ac
 }
 
 // handTo appends the packet-out that sends a packet to its destination.
-func (e *engine) handTo(d *flow.Decision, in *flow.PacketIn) {
-	tag, ok := e.tagging.Egress(in.Dst, in.Key.VLAN)
+func (pp *packetPath) handTo(d *flow.Decision, in *flow.PacketIn) {
+	tag, ok := pp.tagging.Egress(in.Dst, in.Key.VLAN)
 	if !ok {
-		e.count.unreachable.Add(1)
+		pp.count.unreachable.Add(1)
 		return
 	}
 	deliver(d, in.Data, in.Dst, tag)
@@ -97,79 +106,79 @@ const recently = int64(time.Second)
 // done, and releases the packet behind the last switch. If it would have to
 // wait for the path, or packets of the pair are already waiting, it postpones
 // this. What was just done it notes in just, unless that is nil.
-func (e *engine) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action, just *recentCache) {
-	if e.deferral.hasWaiting(p) || e.connectBy(e.findNow, in, d, p, rewrite, just) != nil {
-		d.Kept = e.postpone(in, p, rewrite)
+func (pp *packetPath) connect(in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action, just *recentCache) {
+	if pp.deferral.hasWaiting(p) || pp.connectBy(pp.findNow, in, d, p, rewrite, just) != nil {
+		d.Kept = pp.postpone(in, p, rewrite)
 	}
 }
 
 // connectBy is connect with paths from the given finder. If the finder does not
 // know the path, connectBy does nothing.
-func (e *engine) connectBy(find finder, in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action, just *recentCache) error {
+func (pp *packetPath) connectBy(find finder, in *flow.PacketIn, d *flow.Decision, p pair, rewrite []flow.Action, just *recentCache) error {
 	from, to := flow.Location{Switch: in.Switch, Port: in.Key.InPort}, in.Dst
 	if from == to {
-		e.count.hairpin.Add(1)
+		pp.count.hairpin.Add(1)
 		return nil
 	}
-	rewrite, ok := e.leave(p, to, rewrite)
+	rewrite, ok := pp.leave(p, to, rewrite)
 	if !ok {
-		e.count.unreachable.Add(1)
+		pp.count.unreachable.Add(1)
 		return nil
 	}
 	if in.Unapproved {
 		deliver(d, in.Data, to, rewrite) // the stages that held it have let it pass
 		return nil
 	}
-	if e.hosts.holds(p, rewrite) {
-		e.count.unapproved.Add(1) // held meanwhile; or chosen by a later stage
+	if pp.hosts.holds(p, rewrite) {
+		pp.count.unapproved.Add(1) // held meanwhile; or chosen by a later stage
 		return nil
 	}
 	var fresh, full bool
-	e.routes.with(p, func(s *routeShard) {
+	pp.routes.with(p, func(s *routeShard) {
 		r := s.m[p]
 		fresh = r != nil && in.Time-r.sent < recently && r.last() == hop{to.Switch, r.last().in, to.Port} && r.first().sw == from.Switch && r.first().in == from.Port
-		full = r == nil && len(s.m) >= e.perShard()
+		full = r == nil && len(s.m) >= pp.perShard()
 		if fresh && just != nil {
-			just.note(e, in, r.sent, s)
+			just.note(pp, in, r.sent, s)
 		}
 	})
 	if fresh || full {
 		if full {
-			e.count.full.Add(1)
-			e.reached.Reach(in.Time, "forwarding.max_routes", e.cfg.MaxRoutes, "")
+			pp.count.full.Add(1)
+			pp.reached.Reach(in.Time, "forwarding.max_routes", pp.cfg.MaxRoutes, "")
 		}
 		deliver(d, in.Data, to, rewrite)
 		return nil
 	}
-	r, err := e.compute(find, p, from, to, rewrite)
+	r, err := pp.compute(find, p, from, to, rewrite)
 	if err != nil {
 		return err
 	}
 	if r == nil {
-		e.count.unreachable.Add(1)
+		pp.count.unreachable.Add(1)
 		return nil
 	}
 	r.since, r.sent = in.Time, in.Time
 	if !p.ip.IsValid() {
 		back := pair{src: p.dst, dst: p.src, vlan: p.vlan}
-		br, err := e.compute(find, back, to, from, nil)
+		br, err := pp.compute(find, back, to, from, nil)
 		if err != nil {
 			return err
 		}
 		if br != nil {
 			br.since, br.sent = in.Time, in.Time
-			e.install(d, br, nil)
+			pp.install(d, br, nil)
 		}
 	}
-	e.install(d, r, func() { deliver(d, in.Data, to, rewrite) })
+	pp.install(d, r, func() { deliver(d, in.Data, to, rewrite) })
 	return nil
 }
 
 // gateway returns the subnet whose router address is a.
-func (e *engine) gateway(a netip.Addr) *subnet {
-	for i := range e.subnets {
-		if e.subnets[i].gateway == a {
-			return &e.subnets[i]
+func (pp *packetPath) gateway(a netip.Addr) *subnet {
+	for i := range pp.subnets {
+		if pp.subnets[i].gateway == a {
+			return &pp.subnets[i]
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 // routePacket routes a packet that a host sent to a gateway (RFC 1812 §5.2): to the
 // destination if that is known; else it asks for the destination and holds the
 // packet.
-func (e *engine) routePacket(in *flow.PacketIn, d *flow.Decision) {
+func (pp *packetPath) routePacket(in *flow.PacketIn, d *flow.Decision) {
 	k := &in.Key
 	var dst, src netip.Addr
 	ttl := uint8(0)
@@ -28,37 +28,37 @@ func (e *engine) routePacket(in *flow.PacketIn, d *flow.Decision) {
 			ttl = ip.HopLimit()
 		}
 	default:
-		e.count.malformed.Add(1)
+		pp.count.malformed.Add(1)
 		return
 	}
-	if e.gateway(dst) != nil {
-		e.pingGateway(in, d, src, dst)
+	if pp.gateway(dst) != nil {
+		pp.pingGateway(in, d, src, dst)
 		return
 	}
-	to := e.subnetOf(dst)
+	to := pp.subnetOf(dst)
 	if to == nil || ttl <= 1 {
-		e.count.unroutable.Add(1)
+		pp.count.unroutable.Add(1)
 		return
 	}
 	if (in.Dst == flow.Location{}) || in.DstMAC == (flow.MAC{}) {
-		e.hold(in, d, dst, to)
+		pp.hold(in, d, dst, to)
 		return
 	}
-	e.connect(in, d, pair{src: k.EthSrc, dst: e.cfg.RouterMAC, vlan: k.VLAN, ip: dst}, e.rewriteTo(k.VLAN, to, in.DstMAC), nil)
+	pp.connect(in, d, pair{src: k.EthSrc, dst: pp.cfg.RouterMAC, vlan: k.VLAN, ip: dst}, pp.rewriteTo(k.VLAN, to, in.DstMAC), nil)
 }
 
 // subnetOf returns the subnet that an address is in.
-func (e *engine) subnetOf(a netip.Addr) *subnet {
-	for i := range e.subnets {
-		if e.subnets[i].prefix.Contains(a) {
-			return &e.subnets[i]
+func (pp *packetPath) subnetOf(a netip.Addr) *subnet {
+	for i := range pp.subnets {
+		if pp.subnets[i].prefix.Contains(a) {
+			return &pp.subnets[i]
 		}
 	}
 	return nil
 }
 
 // rewriteTo returns the header changes of a router for packets into a subnet.
-func (e *engine) rewriteTo(vlan uint16, to *subnet, mac flow.MAC) []flow.Action {
+func (pp *packetPath) rewriteTo(vlan uint16, to *subnet, mac flow.MAC) []flow.Action {
 	var actions []flow.Action
 	tagged, want := vlan&flow.VLANPresent != 0, to.vlan != 0
 	switch {
@@ -69,11 +69,11 @@ func (e *engine) rewriteTo(vlan uint16, to *subnet, mac flow.MAC) []flow.Action 
 	case tagged && vlan&^flow.VLANPresent != to.vlan:
 		actions = append(actions, flow.SetVLAN(to.vlan))
 	}
-	return append(actions, flow.SetEthSrc(e.cfg.RouterMAC), flow.SetEthDst(mac), flow.Action{Kind: flow.ActionDecNwTTL})
+	return append(actions, flow.SetEthSrc(pp.cfg.RouterMAC), flow.SetEthDst(mac), flow.Action{Kind: flow.ActionDecNwTTL})
 }
 
 // pingGateway answers an echo request to a gateway's address.
-func (e *engine) pingGateway(in *flow.PacketIn, d *flow.Decision, src, dst netip.Addr) {
+func (pp *packetPath) pingGateway(in *flow.PacketIn, d *flow.Decision, src, dst netip.Addr) {
 	m, ok := packet.ParseICMP(in.Data)
 	request := packet.ICMPv4EchoRequest
 	if !ok {
@@ -81,11 +81,11 @@ func (e *engine) pingGateway(in *flow.PacketIn, d *flow.Decision, src, dst netip
 		request = packet.ICMPv6EchoRequest
 	}
 	if !ok || m.Type() != request {
-		e.count.unroutable.Add(1)
+		pp.count.unroutable.Add(1)
 		return
 	}
-	e.reply(d, in, packet.AppendICMPEcho(nil,
-		packet.Ether{Src: e.cfg.RouterMAC, Dst: in.Key.EthSrc, VLAN: in.Key.VLAN},
+	pp.reply(d, in, packet.AppendICMPEcho(nil,
+		packet.Ether{Src: pp.cfg.RouterMAC, Dst: in.Key.EthSrc, VLAN: in.Key.VLAN},
 		packet.IP{Src: dst, Dst: src, TTL: 64},
 		packet.Echo{Reply: true, ID: m.EchoID(), Seq: m.EchoSeq(), Data: m.Payload()}))
 }
@@ -113,8 +113,8 @@ type heldHost struct {
 func newHolding() *holding { return &holding{dst: map[netip.Addr]*heldHost{}} }
 
 // hold holds a packet and asks all hosts of the subnet for its destination.
-func (e *engine) hold(in *flow.PacketIn, d *flow.Decision, dst netip.Addr, to *subnet) {
-	h := e.held
+func (pp *packetPath) hold(in *flow.PacketIn, d *flow.Decision, dst netip.Addr, to *subnet) {
+	h := pp.held
 	h.mu.Lock()
 	host := h.dst[dst]
 	if host == nil {
@@ -134,7 +134,7 @@ func (e *engine) hold(in *flow.PacketIn, d *flow.Decision, dst netip.Addr, to *s
 		host.packets = append(host.packets, kept)
 		h.n++
 	} else {
-		e.count.heldShed.Add(1)
+		pp.count.heldShed.Add(1)
 	}
 	h.mu.Unlock()
 	if !ask {
@@ -146,26 +146,26 @@ func (e *engine) hold(in *flow.PacketIn, d *flow.Decision, dst netip.Addr, to *s
 	}
 	var frame []byte
 	if dst.Is4() {
-		frame = packet.AppendARPRequest(nil, vlan, packet.ARPFields{SenderMAC: e.cfg.RouterMAC, SenderIP: to.gateway, TargetIP: dst})
+		frame = packet.AppendARPRequest(nil, vlan, packet.ARPFields{SenderMAC: pp.cfg.RouterMAC, SenderIP: to.gateway, TargetIP: dst})
 	} else {
-		frame = packet.AppendNDSolicit(nil, vlan, packet.NDFields{SrcMAC: e.cfg.RouterMAC, SrcIP: to.gateway, Target: dst})
+		frame = packet.AppendNDSolicit(nil, vlan, packet.NDFields{SrcMAC: pp.cfg.RouterMAC, SrcIP: to.gateway, Target: dst})
 	}
-	e.count.floods.Add(1)
-	e.toAll(d, frame, vlan, flow.Location{})
+	pp.count.floods.Add(1)
+	pp.toAll(d, frame, vlan, flow.Location{})
 }
 
 // releaseForSender releases the packets that wait for the sender of this packet.
-func (e *engine) releaseForSender(in *flow.PacketIn, d *flow.Decision, a netip.Addr) {
-	if len(e.subnets) > 0 && in.Src != (flow.Location{}) {
-		e.release(d, a, in.Src, in.Key.EthSrc, in.Time, in.Unapproved)
+func (pp *packetPath) releaseForSender(in *flow.PacketIn, d *flow.Decision, a netip.Addr) {
+	if len(pp.subnets) > 0 && in.Src != (flow.Location{}) {
+		pp.release(d, a, in.Src, in.Key.EthSrc, in.Time, in.Unapproved)
 	}
 }
 
 // release sends the packets that are held for an address to the host that has
 // it. If a stage holds that host, they are dropped, because no stage has seen
 // them.
-func (e *engine) release(d *flow.Decision, a netip.Addr, at flow.Location, mac flow.MAC, now int64, unapproved bool) {
-	h := e.held
+func (pp *packetPath) release(d *flow.Decision, a netip.Addr, at flow.Location, mac flow.MAC, now int64, unapproved bool) {
+	h := pp.held
 	h.mu.Lock()
 	host := h.dst[a]
 	if host != nil {
@@ -173,19 +173,19 @@ func (e *engine) release(d *flow.Decision, a netip.Addr, at flow.Location, mac f
 		h.n -= len(host.packets)
 	}
 	h.mu.Unlock()
-	to := e.subnetOf(a)
+	to := pp.subnetOf(a)
 	if host == nil || to == nil {
 		return
 	}
 	if unapproved {
-		e.count.unapproved.Add(uint64(len(host.packets)))
+		pp.count.unapproved.Add(uint64(len(host.packets)))
 		return
 	}
 	for i := range host.packets {
 		held := &host.packets[i]
 		held.Time, held.Dst, held.DstMAC = now, at, mac
 		k := &held.Key
-		e.connect(held, d, pair{src: k.EthSrc, dst: e.cfg.RouterMAC, vlan: k.VLAN, ip: a}, e.rewriteTo(k.VLAN, to, mac), nil)
+		pp.connect(held, d, pair{src: k.EthSrc, dst: pp.cfg.RouterMAC, vlan: k.VLAN, ip: a}, pp.rewriteTo(k.VLAN, to, mac), nil)
 	}
 }
 

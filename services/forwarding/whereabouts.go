@@ -129,21 +129,21 @@ func (w *whereabouts) place(k knownHost) (at flow.Location, known bool) {
 
 // releaseForHost releases the packets that wait for the addresses of a host. The
 // host's own packet may have come to another instance.
-func (e *engine) releaseForHost(host *api.Host, mac flow.MAC) {
-	if len(e.subnets) == 0 {
+func (pp *packetPath) releaseForHost(host *api.Host, mac flow.MAC) {
+	if len(pp.subnets) == 0 {
 		return
 	}
 	d := &flow.Decision{}
 	for _, text := range append(append([]string(nil), host.Ipv4...), host.Ipv6...) {
 		if a, err := netip.ParseAddr(text); err == nil {
-			e.release(d, a, host.At.Flow(), mac, e.now().UnixNano(), len(host.HeldBy) > 0)
+			pp.release(d, a, host.At.Flow(), mac, pp.now().UnixNano(), len(host.HeldBy) > 0)
 		}
 	}
 	if d.Empty() {
 		return
 	}
-	if err := e.execute(e.send, d); err != nil {
-		e.log.Warn("held packets not released", "host", host.Mac, "error", err)
+	if err := pp.execute(pp.send, d); err != nil {
+		pp.log.Warn("held packets not released", "host", host.Mac, "error", err)
 	}
 }
 

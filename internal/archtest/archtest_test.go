@@ -143,11 +143,11 @@ func TestStages(t *testing.T) {
 		"nothing": nil,
 		"breaches": {
 			{"services/forwarding/service.go", "weft.CallNow(env,", "weft.Call(ctx, env,", "connect, findNow uses weft.Call"},
-			{"services/forwarding/stage.go", "pp.count.hairpin.Add(1)", "pp.publish(nil)", "connectBy, publish uses weft.Publish"},
+			{"services/forwarding/connect.go", "pp.count.hairpin.Add(1)", "pp.publish(nil)", "connectBy, publish uses weft.Publish"},
 			{"services/firewall/service.go", "return b.open(sw)", "func(context.Context) {}(ctx); return b.open(sw)", "the stage takes a context"},
 		},
-		"a finder that waits": {{"services/forwarding/stage.go", "pp.connectBy(pp.findNow,", "pp.connectBy(pp.findPath,", "connect, findPath uses weft.Call"}},
-		"another goroutine":   {{"services/forwarding/stage.go", "pp.count.hairpin.Add(1)", "go pp.publish(nil)", ""}},
+		"a finder that waits": {{"services/forwarding/connect.go", "pp.connectBy(pp.findNow,", "pp.connectBy(pp.findPath,", "connect, findPath uses weft.Call"}},
+		"another goroutine":   {{"services/forwarding/connect.go", "pp.count.hairpin.Add(1)", "go pp.publish(nil)", ""}},
 	} {
 		overlay, want := map[string]string{}, 0
 		for _, c := range edits {

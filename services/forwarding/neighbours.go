@@ -2,7 +2,6 @@ package forwarding
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
@@ -77,14 +76,6 @@ func (pp *packetPath) neighbour(ports *edgePorts, in *flow.PacketIn, d *flow.Dec
 	pp.passOn(ports, in, d, sender.IsUnspecified()) // duplicate address detection is for everybody
 }
 
-// reply sends a frame out of the port that the packet came from.
-func (pp *packetPath) reply(d *flow.Decision, in *flow.PacketIn, frame []byte) {
-	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
-	if tag, ok := pp.tagging.Egress(at, in.Key.VLAN); ok {
-		deliver(d, frame, at, tag)
-	}
-}
-
 // handOver delivers a packet to its destination if that is one known host, else
 // to everybody.
 func (pp *packetPath) handOver(ports *edgePorts, in *flow.PacketIn, d *flow.Decision) {
@@ -106,24 +97,4 @@ func (pp *packetPath) flood(ports *edgePorts, in *flow.PacketIn, d *flow.Decisio
 	}
 	pp.count.floods.Add(1)
 	pp.toAll(d, in.Data, in.Key.VLAN, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
-}
-
-// toAll appends packet-outs of a frame in a VLAN to all edge ports except one.
-func (pp *packetPath) toAll(d *flow.Decision, frame []byte, vlan uint16, but flow.Location) {
-	var actions []flow.Action
-	var ports []flow.Port
-	pp.eachEdge(func(sw flow.DPID, list *edgeList) {
-		for part := range slices.Chunk(list.without(list.ports, vlan), outputsMost) {
-			ports = ports[:0]
-			for _, p := range part {
-				if (but != flow.Location{Switch: sw, Port: p}) {
-					ports = append(ports, p)
-				}
-			}
-			actions = pp.tagging.Outputs(actions[:0], sw, vlan, ports)
-			if len(actions) > 0 {
-				d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: flow.PortController, Actions: d.Actions(actions...), Data: frame})
-			}
-		}
-	})
 }

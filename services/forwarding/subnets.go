@@ -47,16 +47,6 @@ func (pp *packetPath) routePacket(in *flow.PacketIn, d *flow.Decision) {
 	pp.connect(in, d, pair{src: k.EthSrc, dst: pp.cfg.RouterMAC, vlan: k.VLAN, ip: dst}, pp.rewriteTo(k.VLAN, to, in.DstMAC), nil)
 }
 
-// subnetOf returns the subnet that an address is in.
-func (pp *packetPath) subnetOf(a netip.Addr) *subnet {
-	for i := range pp.subnets {
-		if pp.subnets[i].prefix.Contains(a) {
-			return &pp.subnets[i]
-		}
-	}
-	return nil
-}
-
 // rewriteTo returns the header changes of a router for packets into a subnet.
 func (pp *packetPath) rewriteTo(vlan uint16, to *subnet, mac flow.MAC) []flow.Action {
 	var actions []flow.Action

@@ -168,3 +168,119 @@ func (pp *packetPath) toAll(d *flow.Decision, frame []byte, vlan uint16, but flo
 		}
 	})
 }
+
+// postpone keeps a packet of a pair until its path is known; false if there is no
+// room.
+func (pp *packetPath) postpone(in *flow.PacketIn, p pair, rewrite []flow.Action) bool {
+	q := &pp.deferral
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || q.packets.Load() >= deferredMost || q.octets+len(in.Data) > deferredOctets {
+		pp.count.pathFull.Add(1)
+		pp.reached.ReachAt(in.Time, "the room for packets that wait for their paths", deferredMost, flow.Location{Switch: in.Switch, Port: in.Key.InPort})
+		return false
+	}
+	pp.count.deferred.Add(1)
+	kept := deferred{*in, rewrite}
+	kept.in.Following = nil
+	kept.in.Data = append([]byte(nil), in.Data...)
+	list, waits := q.pairs[p]
+	if q.pairs == nil {
+		q.pairs = map[pair][]deferred{}
+	}
+	q.pairs[p] = append(list, kept)
+	q.packets.Add(1)
+	q.octets += len(in.Data)
+	if waits {
+		return true
+	}
+	q.queue = append(q.queue, p)
+	if q.running < deferredWorkers {
+		q.running++
+		q.working.Go(pp.connectDeferred)
+	}
+	return true
+}
+
+// connectDeferred connects pairs until none is waiting.
+func (pp *packetPath) connectDeferred() {
+	q := &pp.deferral
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.queue) > 0 {
+		p := q.queue[0]
+		q.queue = q.queue[1:]
+		for list := q.pairs[p]; len(list) > 0; list = q.pairs[p] {
+			q.pairs[p] = nil
+			q.mu.Unlock()
+			pp.connectAll(p, list)
+			q.mu.Lock()
+			q.packets.Add(int64(-len(list)))
+			for i := range list {
+				q.octets -= len(list[i].in.Data)
+			}
+		}
+		delete(q.pairs, p)
+	}
+	q.running--
+}
+
+// connectAll connects a pair, and releases its packets.
+func (pp *packetPath) connectAll(p pair, list []deferred) {
+	d := &flow.Decision{}
+	send := func() {
+		if d.Empty() && d.Trace == 0 {
+			return
+		}
+		if err := pp.execute(pp.deferral.send, d); err != nil {
+			pp.log.Error("routes not programmed", "packets", len(list), "error", err)
+		}
+	}
+	for i := range list {
+		x := &list[i]
+		if x.in.Trace != 0 || d.Trace != 0 { // by itself, so that those who watch see what becomes of it
+			send()
+			d = &flow.Decision{Trace: x.in.Trace}
+		}
+		now := pp.now().UnixNano()
+		if now-x.in.Time > int64(deferredFor) {
+			pp.count.pathLate.Add(1)
+			continue
+		}
+		x.in.Time = now
+		if pp.connectBy(pp.deferral.find, &x.in, d, p, x.rewrite, nil) != nil { // find has waited for it
+			pp.count.unreachable.Add(1)
+		}
+	}
+	send()
+}
+
+// deliver delivers a packet of a cached pair, as connectBy does. If the pair is
+// not cached, it does nothing and returns false.
+func (l *recentCache) deliver(pp *packetPath, in *flow.PacketIn, d *flow.Decision) bool {
+	r := l.recent.Get(recentKeyOf(in.Key.EthSrc, in.Key.EthDst, in.Key.VLAN))
+	if r == nil || in.Time-r.sent >= recently || r.in != in.Key.InPort || in.Dst != (flow.Location{Switch: r.sw, Port: r.out}) ||
+		pp.routes.shards[r.shard].changes.Load() != r.changes {
+		return false
+	}
+	if in.Unapproved || pp.deferral.packets.Load() != 0 || pp.hosts.anyHeld.Load() {
+		return false
+	}
+	if rewrite, ok := pp.tagging.Egress(in.Dst, in.Key.VLAN); !ok || len(rewrite) > 0 {
+		return false
+	}
+	deliver(d, in.Data, in.Dst, nil)
+	return true
+}
+
+// note caches the pair of a packet as programmed at the time sent. The
+// caller holds the shard.
+func (l *recentCache) note(pp *packetPath, in *flow.PacketIn, sent int64, s *routeShard) {
+	now := programmed{sw: in.Dst.Switch, sent: sent, in: in.Key.InPort, out: in.Dst.Port, shard: s.number, changes: s.changes.Load()}
+	key, hash := recentKeyOf(in.Key.EthSrc, in.Key.EthDst, in.Key.VLAN)
+	if r := l.recent.Get(key, hash); r != nil {
+		*r = now
+	} else {
+		l.recent.Put(key, hash, now, int(pp.recentRoom.Load()))
+	}
+}

@@ -37,33 +37,3 @@ func recentKeyOf(src, dst flow.MAC, vlan uint16) (key recentKey, hash uint64) {
 	key = recentKey{src.Uint64()<<16 | uint64(vlan), dst.Uint64()}
 	return key, flow.Spread(key.src ^ flow.Spread(key.dst)>>16)
 }
-
-// deliver delivers a packet of a cached pair, as connectBy does. If the pair is
-// not cached, it does nothing and returns false.
-func (l *recentCache) deliver(pp *packetPath, in *flow.PacketIn, d *flow.Decision) bool {
-	r := l.recent.Get(recentKeyOf(in.Key.EthSrc, in.Key.EthDst, in.Key.VLAN))
-	if r == nil || in.Time-r.sent >= recently || r.in != in.Key.InPort || in.Dst != (flow.Location{Switch: r.sw, Port: r.out}) ||
-		pp.routes.shards[r.shard].changes.Load() != r.changes {
-		return false
-	}
-	if in.Unapproved || pp.deferral.packets.Load() != 0 || pp.hosts.anyHeld.Load() {
-		return false
-	}
-	if rewrite, ok := pp.tagging.Egress(in.Dst, in.Key.VLAN); !ok || len(rewrite) > 0 {
-		return false
-	}
-	deliver(d, in.Data, in.Dst, nil)
-	return true
-}
-
-// note caches the pair of a packet as programmed at the time sent. The
-// caller holds the shard.
-func (l *recentCache) note(pp *packetPath, in *flow.PacketIn, sent int64, s *routeShard) {
-	now := programmed{sw: in.Dst.Switch, sent: sent, in: in.Key.InPort, out: in.Dst.Port, shard: s.number, changes: s.changes.Load()}
-	key, hash := recentKeyOf(in.Key.EthSrc, in.Key.EthDst, in.Key.VLAN)
-	if r := l.recent.Get(key, hash); r != nil {
-		*r = now
-	} else {
-		l.recent.Put(key, hash, now, int(pp.recentRoom.Load()))
-	}
-}

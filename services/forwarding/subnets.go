@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
 )
@@ -189,5 +190,25 @@ func (h *holding) expire(now int64, c *counters) {
 			h.n -= len(host.packets)
 			delete(h.dst, a)
 		}
+	}
+}
+
+// releaseForHost releases the packets that wait for the addresses of a host. The
+// host's own packet may have come to another instance.
+func (pp *packetPath) releaseForHost(host *api.Host, mac flow.MAC) {
+	if len(pp.subnets) == 0 {
+		return
+	}
+	d := &flow.Decision{}
+	for _, text := range append(append([]string(nil), host.Ipv4...), host.Ipv6...) {
+		if a, err := netip.ParseAddr(text); err == nil {
+			pp.release(d, a, host.At.Flow(), mac, pp.now().UnixNano(), len(host.HeldBy) > 0)
+		}
+	}
+	if d.Empty() {
+		return
+	}
+	if err := pp.execute(pp.send, d); err != nil {
+		pp.log.Warn("held packets not released", "host", host.Mac, "error", err)
 	}
 }

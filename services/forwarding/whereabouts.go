@@ -1,7 +1,6 @@
 package forwarding
 
 import (
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,26 +124,6 @@ func (w *whereabouts) place(k knownHost) (at flow.Location, known bool) {
 	defer w.mu.Unlock()
 	at, known = w.at[k]
 	return at, known
-}
-
-// releaseForHost releases the packets that wait for the addresses of a host. The
-// host's own packet may have come to another instance.
-func (pp *packetPath) releaseForHost(host *api.Host, mac flow.MAC) {
-	if len(pp.subnets) == 0 {
-		return
-	}
-	d := &flow.Decision{}
-	for _, text := range append(append([]string(nil), host.Ipv4...), host.Ipv6...) {
-		if a, err := netip.ParseAddr(text); err == nil {
-			pp.release(d, a, host.At.Flow(), mac, pp.now().UnixNano(), len(host.HeldBy) > 0)
-		}
-	}
-	if d.Empty() {
-		return
-	}
-	if err := pp.execute(pp.send, d); err != nil {
-		pp.log.Warn("held packets not released", "host", host.Mac, "error", err)
-	}
 }
 
 // lookAgain has the routes of hosts looked at once more after a second: a packet

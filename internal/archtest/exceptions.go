@@ -13,7 +13,6 @@ var crowded = map[string]int{
 	"openflow/oftest.Switch":         97,
 	"plan.Plan":                      62,
 	"plan/place.problem":             50,
-	"services/forwarding.engine":     94,
 	"services/scp.proxy":             73,
 	"services/southbound.hub":        46,
 }
@@ -47,7 +46,6 @@ var tangled = map[string]int{
 	"openflow/oftest":             23,
 	"plan":                        24,
 	"plan/simulate":               4,
-	"services/forwarding":         46,
 	"services/gateway":            13,
 	"services/l2vpn":              35,
 	"services/nat":                5,

@@ -1,19 +1,11 @@
 package oftest
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/openflow"
 )
-
-// refusedData is how much of a refused message goes along with the error: the
-// least that §7.4.4 promises, so that nobody relies on more.
-const refusedData = 64
-
-// refuse is the error of a switch.
-func refuse(typ, code uint16) error { return &openflow.Error{Type: typ, Code: code} }
 
 // Message handles one whole message of a controller's, as openflow.Next cuts
 // it from a stream. What it causes may concern other connections too.
@@ -34,18 +26,6 @@ func (s *Switch) Message(id int, msg []byte) Effects {
 		s.refused(c, h.Xid, msg, err)
 	}
 	return s.take()
-}
-
-// refused sends an error message.
-func (s *Switch) refused(c *conn, xid uint32, msg []byte, err error) {
-	var e *openflow.Error
-	if !errors.As(err, &e) {
-		answer := openflow.Answer(err, msg)
-		e = &answer
-	}
-	out := *e
-	out.Data = msg[:min(len(msg), refusedData)]
-	s.send(c, c.version.AppendError(nil, xid, &out))
 }
 
 // writes are the messages that a slave may not send (§6.3.6).

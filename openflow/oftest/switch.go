@@ -15,7 +15,6 @@ package oftest
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -23,60 +22,10 @@ import (
 	"github.com/weft-sdn/weft/openflow"
 )
 
-// Config is what a switch is made of. The zero value of a field is its default.
-type Config struct {
-	DPID       flow.DPID
-	Ports      int                // ports 1 to Ports, up; 4 by default, none if negative
-	Local      bool               // whether there is a port LOCAL
-	Versions   []openflow.Version // that it speaks; OpenFlow 1.0 and 1.3 by default
-	Tables     int                // 1 to 254; 254 by default
-	MaxEntries int                // in one table; no limit by default
-	MaxGroups  int                // no limit by default
-	MaxMeters  int                // no limit by default
-	Buffers    int                // packets that it can keep; none by default
-	Desc       openflow.Desc      // made up by default
-	Now        time.Time          // where its clock stands at first; 1970 by default
-	Nicira     bool               // it knows Open vSwitch's numbers of controllers, encap, decap, resubmit and a forgotten in_port, and treats fragments as that does
-	Untracked  bool               // with Nicira: it takes entries with ct, and drops the packets that these would track
-	Tags       int                // VLAN tags that it knows of a packet (Open vSwitch's vlan-limit); with Nicira two by default, else all
-	// Refuse, if given, is asked about every flow-mod that is otherwise right,
-	// and refuses it by returning an error; Xid and Data are filled in.
-	Refuse func(*flow.Mod) *openflow.Error
-	// Ignore, if given, is asked about every flow-mod that adds an entry and is right: one
-	// that it returns true for is confirmed and not kept.
-	Ignore func(*flow.Mod) bool
-	// Changed, if given, is called with every entry, group and meter that a message adds,
-	// changes or deletes, as text. It must not call the switch.
-	Changed func(what string)
-}
-
-// defaultDesc is the description of a switch whose Config gives none.
-var defaultDesc = openflow.Desc{Manufacturer: "Weft", Hardware: "oftest", Software: "oftest", Serial: "None", Datapath: "fake switch"}
-
-// Message is an OpenFlow message on its way to a controller.
-type Message struct {
-	Conn int
-	Data []byte
-}
-
-// Frame is an Ethernet frame on its way out of a port.
-type Frame struct {
-	Port flow.Port
-	Data []byte
-}
-
-// Effects is what a call has caused: messages and frames in their order, and
-// connections that the switch wants closed after that.
-type Effects struct {
-	Messages []Message
-	Frames   []Frame
-	Closed   []int
-}
-
 // Switch is the model of one switch. It is for one goroutine at a time; Device
 // adds a lock. Every method that lets something happen returns its Effects.
 type Switch struct {
-	cfg     Config
+	*controllers
 	now     time.Time
 	flags   uint16 // of set-config, as is missLen for table misses in OpenFlow 1.0
 	missLen uint16
@@ -84,16 +33,7 @@ type Switch struct {
 	groups  map[uint32]*group
 	meters  map[uint32]*meter
 	ports   map[flow.Port]*port
-	conns   map[int]*conn
-	conn    int // number of the connection opened last
 	buffers buffers
-	xid     uint32
-
-	// The greatest generation id that a master or slave has given (§6.3.6).
-	generation uint64
-	generated  bool
-
-	effects Effects
 }
 
 // New returns a switch; it panics if the Config cannot be.
@@ -117,8 +57,8 @@ func New(cfg Config) *Switch {
 		cfg.Now = time.Unix(0, 0)
 	}
 	s := &Switch{
-		cfg: cfg, now: cfg.Now, missLen: 128, tables: make([]table, cfg.Tables),
-		groups: map[uint32]*group{}, meters: map[uint32]*meter{}, ports: map[flow.Port]*port{}, conns: map[int]*conn{},
+		controllers: &controllers{cfg: cfg, conns: map[int]*conn{}}, now: cfg.Now, missLen: 128, tables: make([]table, cfg.Tables),
+		groups: map[uint32]*group{}, meters: map[uint32]*meter{}, ports: map[flow.Port]*port{},
 	}
 	for p := flow.Port(1); int(p) <= cfg.Ports; p++ {
 		s.addPort(p)
@@ -191,40 +131,6 @@ func (s *Switch) Meters() []flow.Meter {
 		list = append(list, s.meters[id].Meter)
 	}
 	return list
-}
-
-// send queues a message to a controller.
-func (s *Switch) send(c *conn, msg []byte) {
-	s.effects.Messages = append(s.effects.Messages, Message{c.id, msg})
-}
-
-// must is for messages that every version has a form for.
-func must(msg []byte, err error) []byte {
-	if err != nil {
-		panic("oftest: " + err.Error())
-	}
-	return msg
-}
-
-// nextXid numbers the messages that the switch sends of its own accord.
-func (s *Switch) nextXid() uint32 {
-	s.xid++
-	return s.xid
-}
-
-// changed reports that a message has changed what the switch has; was or is is nil if it
-// had, or has, nothing.
-func (s *Switch) changed(what string, was, is any) {
-	if s.cfg.Changed != nil && !reflect.DeepEqual(was, is) {
-		s.cfg.Changed(fmt.Sprintf("%s %+v, was %+v", what, is, was))
-	}
-}
-
-// take returns the effects so far and forgets them.
-func (s *Switch) take() Effects {
-	e := s.effects
-	s.effects = Effects{}
-	return e
 }
 
 // sinceParts returns a duration as statistics give it.

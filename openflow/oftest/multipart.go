@@ -127,14 +127,6 @@ func (s *Switch) tableReply(v openflow.Version, p *parts) {
 	}
 }
 
-// maxEntries is what is said of the size of a table.
-func (s *Switch) maxEntries() uint32 {
-	if s.cfg.MaxEntries > 0 {
-		return uint32(s.cfg.MaxEntries)
-	}
-	return 1_000_000
-}
-
 func (s *Switch) portStatsReply(v openflow.Version, r *openflow.MultipartRequest, p *parts) error {
 	if r.Port != flow.PortAny && s.ports[r.Port] == nil {
 		return refuse(openflow.ErrBadRequest, openflow.BadRequestBadPort)
@@ -210,29 +202,4 @@ func (s *Switch) meterElement(v openflow.Version, t openflow.MultipartType, m *m
 	}
 	st.DurationSec, st.DurationNsec = s.sinceParts(m.since)
 	return v.AppendMeterStats(nil, &st)
-}
-
-func (s *Switch) groupList() []*group {
-	list := make([]*group, 0, len(s.groups))
-	for _, id := range slices.Sorted(maps.Keys(s.groups)) {
-		list = append(list, s.groups[id])
-	}
-	return list
-}
-
-// references counts the entries and groups that lead to a group.
-func (s *Switch) references(id uint32) (n uint32) {
-	for t := range s.tables {
-		for _, e := range s.tables[t].entries {
-			if e.leadsTo(flow.PortAny, id) {
-				n++
-			}
-		}
-	}
-	for _, g := range s.groups {
-		if g.refers(id) {
-			n++
-		}
-	}
-	return n
 }

@@ -14,7 +14,6 @@ package oftest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -101,40 +100,4 @@ func (s *Switch) Receive(p flow.Port, frame []byte) Effects {
 		s.receive(port, slices.Clone(frame))
 	}
 	return s.take()
-}
-
-// Flows returns the flow entries with their counters, by table, then from
-// the highest priority to the lowest, then in the order in which they were added.
-func (s *Switch) Flows() []openflow.FlowStats {
-	var list []openflow.FlowStats
-	for t := range s.tables {
-		for _, e := range s.tables[t].entries {
-			list = append(list, s.stats(e))
-		}
-	}
-	return list
-}
-
-// Groups returns the groups in the order of their numbers.
-func (s *Switch) Groups() []flow.Group {
-	var list []flow.Group
-	for _, id := range slices.Sorted(maps.Keys(s.groups)) {
-		list = append(list, s.groups[id].Group)
-	}
-	return list
-}
-
-// Meters returns the meters in the order of their numbers.
-func (s *Switch) Meters() []flow.Meter {
-	var list []flow.Meter
-	for _, id := range slices.Sorted(maps.Keys(s.meters)) {
-		list = append(list, s.meters[id].Meter)
-	}
-	return list
-}
-
-// sinceParts returns a duration as statistics give it.
-func (s *Switch) sinceParts(t time.Time) (sec, nsec uint32) {
-	d := s.now.Sub(t)
-	return uint32(d / time.Second), uint32(d % time.Second)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
-	"github.com/weft-sdn/weft/openflow"
 )
 
 // entry is a flow entry with what the switch knows of it.
@@ -71,79 +70,5 @@ func (t *table) insert(e *entry) {
 	t.entries = slices.Insert(t.entries, i, e)
 }
 
-// count counts a packet on an entry.
-func (s *Switch) count(e *entry, octets int) {
-	e.used = s.now
-	if e.Flags&flow.FlagNoPackets == 0 {
-		e.packets++
-	}
-	if e.Flags&flow.FlagNoBytes == 0 {
-		e.bytes += uint64(octets)
-	}
-}
-
-// stats returns an entry with its counters.
-func (s *Switch) stats(e *entry) openflow.FlowStats {
-	st := openflow.FlowStats{Entry: e.Clone(), Packets: e.packets, Bytes: e.bytes}
-	st.DurationSec, st.DurationNsec = s.sinceParts(e.created)
-	return st
-}
-
-// expire removes the entries whose time is up (§5.5).
-func (s *Switch) expire() {
-	over := func(since time.Time, seconds uint16) bool {
-		return seconds > 0 && !s.now.Before(since.Add(time.Duration(seconds)*time.Second))
-	}
-	for t := range s.tables {
-		s.tables[t].remove(func(e *entry) bool {
-			switch {
-			case over(e.created, e.HardTimeout):
-				s.tellRemoved(e, openflow.RemovedHardTimeout)
-			case over(e.used, e.IdleTimeout):
-				s.tellRemoved(e, openflow.RemovedIdleTimeout)
-			default:
-				return false
-			}
-			return true
-		})
-	}
-}
-
 // remove removes the entries that gone asks it to.
 func (t *table) remove(gone func(*entry) bool) { t.entries = slices.DeleteFunc(t.entries, gone) }
-
-// removeUsing removes the entries that refer to a group or meter which is
-// deleted (§6.5, §6.6).
-func (s *Switch) removeUsing(uses func(*entry) bool, reason openflow.RemovedReason) {
-	for t := range s.tables {
-		s.tables[t].remove(func(e *entry) bool {
-			if !uses(e) {
-				return false
-			}
-			s.changed("entry", e.Entry, nil)
-			s.tellRemoved(e, reason)
-			return true
-		})
-	}
-}
-
-// tellRemoved sends a flow-removed where the entry asks for it (§7.4.2).
-func (s *Switch) tellRemoved(e *entry, reason openflow.RemovedReason) {
-	if e.Flags&flow.FlagSendRem == 0 {
-		return
-	}
-	r := openflow.FlowRemoved{
-		Reason: reason, Table: e.Table, Priority: e.Priority, IdleTimeout: e.IdleTimeout, HardTimeout: e.HardTimeout,
-		Cookie: e.Cookie, Packets: e.packets, Bytes: e.bytes, Match: e.Match,
-	}
-	r.DurationSec, r.DurationNsec = s.sinceParts(e.created)
-	for _, c := range s.listeners(func(a *openflow.Async) *[2]uint32 { return &a.FlowRemoved }, uint8(reason)) {
-		r := r
-		if c.version == openflow.V10 && reason == openflow.RemovedGroupDelete {
-			r.Reason = openflow.RemovedDelete
-		}
-		if msg, err := c.version.AppendFlowRemoved(nil, s.nextXid(), &r); err == nil {
-			s.send(c, msg)
-		}
-	}
-}

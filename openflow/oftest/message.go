@@ -1,6 +1,7 @@
 package oftest
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/weft-sdn/weft/flow"
@@ -158,4 +159,78 @@ func (s *Switch) queueConfig(c *conn, xid uint32, msg []byte) error {
 	}
 	s.send(c, must(c.version.AppendQueueGetConfigReply(nil, xid, p, nil)))
 	return nil
+}
+
+// flowMod handles a flow-mod (§6.4, §7.3.4.1).
+func (s *Switch) flowMod(c *conn, msg []byte) error {
+	var m flow.Mod
+	if err := c.version.DecodeFlowMod(msg, &m); err != nil {
+		return err
+	}
+	legacy := c.version == openflow.V10
+	if legacy {
+		// What has no wildcards has the highest priority (OpenFlow 1.0.1 §3.4).
+		if binary.BigEndian.Uint32(msg[8:])&(1<<22-1) == 0 {
+			m.Entry.Priority = flow.PriorityMax
+		}
+	} else if hasBitsOutsideMask(msg) {
+		return refuse(openflow.ErrBadMatch, openflow.BadMatchBadWildcards)
+	}
+	if err := s.checkMod(&m, legacy); err != nil {
+		return err
+	}
+	if s.cfg.Refuse != nil {
+		if e := s.cfg.Refuse(&m); e != nil {
+			return e
+		}
+	}
+	if m.Command == flow.Add && s.cfg.Ignore != nil && s.cfg.Ignore(&m) {
+		return nil
+	}
+	switch m.Command {
+	case flow.Add:
+		if err := s.add(&m, legacy); err != nil {
+			return err
+		}
+	case flow.Modify, flow.ModifyStrict:
+		changed := s.modify(&m, legacy)
+		if legacy && !changed { // OpenFlow 1.0.1 §4.6
+			if err := s.add(&m, legacy); err != nil {
+				return err
+			}
+		}
+	default:
+		s.delete(&m)
+		return nil
+	}
+	if m.BufferID == flow.BufferNone {
+		return nil
+	}
+	kept, err := s.buffers.release(m.BufferID)
+	if err != nil {
+		return err
+	}
+	s.begin(&kept)
+	return nil
+}
+
+// hasBitsOutsideMask reports whether a value of the match of a flow-mod has a
+// one where its mask has a zero (§7.2.3.5). The message has been decoded: its
+// lengths are right.
+func hasBitsOutsideMask(msg []byte) bool {
+	const match = 48
+	end := match + int(binary.BigEndian.Uint16(msg[match+2:]))
+	for off := match + 4; off < end; {
+		n := int(msg[off+3])
+		if msg[off+2]&1 != 0 {
+			value, mask := msg[off+4:off+4+n/2], msg[off+4+n/2:off+4+n]
+			for i := range value {
+				if value[i]&^mask[i] != 0 {
+					return true
+				}
+			}
+		}
+		off += 4 + n
+	}
+	return false
 }

@@ -13,10 +13,10 @@ const (
 )
 
 // checkMod checks a flow-mod as §6.4 asks.
-func (s *Switch) checkMod(m *flow.Mod, legacy bool) error {
+func (ct *contents) checkMod(m *flow.Mod, legacy bool) error {
 	e := &m.Entry
 	deletes := m.Command >= flow.Delete
-	if int(e.Table) >= len(s.tables) && !(deletes && e.Table == flow.TableAll) {
+	if int(e.Table) >= len(ct.tables) && !(deletes && e.Table == flow.TableAll) {
 		return refuse(openflow.ErrFlowModFailed, openflow.FlowModFailedBadTableID)
 	}
 	if e.Flags&^modFlags != 0 {
@@ -25,23 +25,23 @@ func (s *Switch) checkMod(m *flow.Mod, legacy bool) error {
 	if err := openflow.CheckMatch(&e.Match); err != nil {
 		return err
 	}
-	if e.Match.Set.Has(flow.FieldIPFrag) && !s.cfg.Nicira {
+	if e.Match.Set.Has(flow.FieldIPFrag) && !ct.cfg.Nicira {
 		return refuse(openflow.ErrBadMatch, openflow.BadMatchBadField)
 	}
 	if deletes {
 		return nil // its instructions mean nothing
 	}
-	if e.Goto != 0 && (e.Goto <= e.Table || int(e.Goto) >= len(s.tables)) {
+	if e.Goto != 0 && (e.Goto <= e.Table || int(e.Goto) >= len(ct.tables)) {
 		return refuse(openflow.ErrBadInstruction, openflow.BadInstructionBadTableID)
 	}
-	if e.Meter != 0 && s.meters[e.Meter] == nil {
+	if e.Meter != 0 && ct.meters[e.Meter] == nil {
 		return refuse(openflow.ErrMeterModFailed, openflow.MeterModFailedInvalidMeter)
 	}
 	var known *headers
 	if !legacy {
 		known = matchedHeaders(&e.Match)
 	}
-	if err := s.checkActions(e.Apply, known, false); err != nil {
+	if err := ct.checkActions(e.Apply, known, false); err != nil {
 		return err
 	}
 	// An action set is carried out later, and in another order: Open vSwitch,
@@ -49,15 +49,15 @@ func (s *Switch) checkMod(m *flow.Mod, legacy bool) error {
 	if known != nil {
 		known.lenient = true
 	}
-	return s.checkActions(e.Write, known, false)
+	return ct.checkActions(e.Write, known, false)
 }
 
 // checkActions checks a list of actions. Where known is given, each of them
 // must be for a packet that has these headers.
-func (s *Switch) checkActions(list []flow.Action, known *headers, packetOut bool) error {
+func (ct *contents) checkActions(list []flow.Action, known *headers, packetOut bool) error {
 	for i := range list {
 		a := &list[i]
-		if err := s.checkAction(a, packetOut); err != nil {
+		if err := ct.checkAction(a, packetOut); err != nil {
 			return err
 		}
 		if known != nil && !known.apply(a) && (!known.lenient || a.Kind == flow.ActionSetField) {
@@ -68,7 +68,7 @@ func (s *Switch) checkActions(list []flow.Action, known *headers, packetOut bool
 }
 
 // checkAction checks an action for itself.
-func (s *Switch) checkAction(a *flow.Action, packetOut bool) error {
+func (ct *contents) checkAction(a *flow.Action, packetOut bool) error {
 	bad := func(code uint16) error { return refuse(openflow.ErrBadAction, code) }
 	switch a.Kind {
 	case flow.ActionOutput:
@@ -80,7 +80,7 @@ func (s *Switch) checkAction(a *flow.Action, packetOut bool) error {
 			return bad(openflow.BadActionBadOutPort)
 		}
 	case flow.ActionGroup:
-		if s.groups[a.Arg] == nil {
+		if ct.groups[a.Arg] == nil {
 			return bad(openflow.BadActionBadOutGroup)
 		}
 	case flow.ActionPushVLAN:
@@ -96,7 +96,7 @@ func (s *Switch) checkAction(a *flow.Action, packetOut bool) error {
 			return bad(openflow.BadActionBadArgument)
 		}
 	case flow.ActionExperimenter:
-		if _, tracks := flow.ParseCT(*a); s.cfg.Nicira && (known(*a) || tracks && s.cfg.Untracked) {
+		if _, tracks := flow.ParseCT(*a); ct.cfg.Nicira && (known(*a) || tracks && ct.cfg.Untracked) {
 			return nil
 		}
 		return bad(openflow.BadActionBadExperimenter)

@@ -6,9 +6,9 @@ import (
 )
 
 // add adds an entry or replaces that of the same match and priority.
-func (s *Switch) add(m *flow.Mod, legacy bool) error {
-	e := &entry{Entry: m.Entry.Clone(), legacy: legacy, created: s.now, used: s.now}
-	t := &s.tables[e.Table]
+func (ct *contents) add(m *flow.Mod, legacy bool) error {
+	e := &entry{Entry: m.Entry.Clone(), legacy: legacy, created: ct.now, used: ct.now}
+	t := &ct.tables[e.Table]
 	if m.Entry.Flags&flow.FlagOverlap != 0 && t.overlaps(&e.Match, e.Priority) {
 		return refuse(openflow.ErrFlowModFailed, openflow.FlowModFailedOverlap)
 	}
@@ -16,15 +16,15 @@ func (s *Switch) add(m *flow.Mod, legacy bool) error {
 		if m.Entry.Flags&flow.FlagReset == 0 && !legacy {
 			e.packets, e.bytes = old.packets, old.bytes
 		}
-		s.changed("entry", old.Entry, e.Entry)
+		ct.changed("entry", old.Entry, e.Entry)
 		*old = *e
 		return nil
 	}
-	if s.cfg.MaxEntries > 0 && len(t.entries) >= s.cfg.MaxEntries {
+	if ct.cfg.MaxEntries > 0 && len(t.entries) >= ct.cfg.MaxEntries {
 		return refuse(openflow.ErrFlowModFailed, openflow.FlowModFailedTableFull)
 	}
 	t.insert(e)
-	s.changed("entry", nil, e.Entry)
+	ct.changed("entry", nil, e.Entry)
 	return nil
 }
 
@@ -65,8 +65,8 @@ func (e *entry) leadsTo(p flow.Port, group uint32) bool {
 
 // modify changes the instructions of entries and nothing else of them, but in
 // OpenFlow 1.0 the cookie too. It reports whether there were any.
-func (s *Switch) modify(m *flow.Mod, legacy bool) (found bool) {
-	for _, e := range s.tables[m.Entry.Table].entries {
+func (ct *contents) modify(m *flow.Mod, legacy bool) (found bool) {
+	for _, e := range ct.tables[m.Entry.Table].entries {
 		if !selected(m, e) {
 			continue
 		}
@@ -76,7 +76,7 @@ func (s *Switch) modify(m *flow.Mod, legacy bool) (found bool) {
 		if !legacy {
 			n.Cookie = e.Cookie
 		}
-		s.changed("entry", e.Entry, n)
+		ct.changed("entry", e.Entry, n)
 		e.Entry, e.legacy = n, legacy
 		if m.Entry.Flags&flow.FlagReset != 0 {
 			e.packets, e.bytes = 0, 0
@@ -86,17 +86,17 @@ func (s *Switch) modify(m *flow.Mod, legacy bool) (found bool) {
 }
 
 // delete deletes entries.
-func (s *Switch) delete(m *flow.Mod) {
-	for t := range s.tables {
+func (ct *contents) delete(m *flow.Mod) {
+	for t := range ct.tables {
 		if m.Entry.Table != flow.TableAll && int(m.Entry.Table) != t {
 			continue
 		}
-		s.tables[t].remove(func(e *entry) bool {
+		ct.tables[t].remove(func(e *entry) bool {
 			if !selected(m, e) {
 				return false
 			}
-			s.changed("entry", e.Entry, nil)
-			s.tellRemoved(e, openflow.RemovedDelete)
+			ct.changed("entry", e.Entry, nil)
+			ct.tellRemoved(e, openflow.RemovedDelete)
 			return true
 		})
 	}

@@ -21,7 +21,7 @@ type group struct {
 const bucketsMax = 2047
 
 // groupMod handles a group-mod (§6.5, §7.3.4.2).
-func (s *Switch) groupMod(c *conn, msg []byte) error {
+func (ct *contents) groupMod(c *conn, msg []byte) error {
 	if c.version == openflow.V10 {
 		return refuse(openflow.ErrBadRequest, openflow.BadRequestBadType)
 	}
@@ -32,9 +32,9 @@ func (s *Switch) groupMod(c *conn, msg []byte) error {
 	failed := func(code uint16) error { return refuse(openflow.ErrGroupModFailed, code) }
 	id := m.Group.ID
 	if m.Command == flow.Delete {
-		return s.deleteGroups(id)
+		return ct.deleteGroups(id)
 	}
-	old := s.groups[id]
+	old := ct.groups[id]
 	switch {
 	case m.Command == flow.Add && old != nil:
 		return failed(openflow.GroupModFailedGroupExists)
@@ -42,26 +42,26 @@ func (s *Switch) groupMod(c *conn, msg []byte) error {
 		return failed(openflow.GroupModFailedUnknownGroup)
 	case id > groupMax:
 		return failed(openflow.GroupModFailedInvalidGroup)
-	case m.Command == flow.Add && s.cfg.MaxGroups > 0 && len(s.groups) >= s.cfg.MaxGroups:
+	case m.Command == flow.Add && ct.cfg.MaxGroups > 0 && len(ct.groups) >= ct.cfg.MaxGroups:
 		return failed(openflow.GroupModFailedOutOfGroups)
 	}
-	if err := s.checkGroup(&m.Group); err != nil {
+	if err := ct.checkGroup(&m.Group); err != nil {
 		return err
 	}
-	g := &group{Group: m.Group, since: s.now, buckets: make([]openflow.Counter, len(m.Group.Buckets))}
+	g := &group{Group: m.Group, since: ct.now, buckets: make([]openflow.Counter, len(m.Group.Buckets))}
 	if old != nil {
 		g.since = old.since
 		g.packets = old.packets
-		s.changed("group", old.Group, g.Group)
+		ct.changed("group", old.Group, g.Group)
 	} else {
-		s.changed("group", nil, g.Group)
+		ct.changed("group", nil, g.Group)
 	}
-	s.groups[id] = g
+	ct.groups[id] = g
 	return nil
 }
 
 // checkGroup checks a group that is to be added or to replace another.
-func (s *Switch) checkGroup(g *flow.Group) error {
+func (ct *contents) checkGroup(g *flow.Group) error {
 	failed := func(code uint16) error { return refuse(openflow.ErrGroupModFailed, code) }
 	switch {
 	case g.Kind > flow.GroupKindFastFailover:
@@ -81,7 +81,7 @@ func (s *Switch) checkGroup(g *flow.Group) error {
 		case b.WatchGroup != flow.GroupAny && b.WatchGroup > groupMax:
 			return failed(openflow.GroupModFailedBadWatch)
 		}
-		if err := s.checkBucket(g, b); err != nil {
+		if err := ct.checkBucket(g, b); err != nil {
 			return err
 		}
 	}
@@ -90,19 +90,19 @@ func (s *Switch) checkGroup(g *flow.Group) error {
 
 // checkBucket checks the actions of a bucket; groups that they lead to exist
 // and do not lead back.
-func (s *Switch) checkBucket(g *flow.Group, b *flow.Bucket) error {
+func (ct *contents) checkBucket(g *flow.Group, b *flow.Bucket) error {
 	for i := range b.Actions {
 		a := &b.Actions[i]
 		if a.Kind != flow.ActionGroup {
-			if err := s.checkAction(a, false); err != nil {
+			if err := ct.checkAction(a, false); err != nil {
 				return err
 			}
 			continue
 		}
-		if a.Arg == g.ID || s.leadsTo(a.Arg, g.ID) {
+		if a.Arg == g.ID || ct.leadsTo(a.Arg, g.ID) {
 			return refuse(openflow.ErrGroupModFailed, openflow.GroupModFailedLoop)
 		}
-		if err := s.checkAction(a, false); err != nil {
+		if err := ct.checkAction(a, false); err != nil {
 			return err
 		}
 	}
@@ -110,14 +110,14 @@ func (s *Switch) checkBucket(g *flow.Group, b *flow.Bucket) error {
 }
 
 // leadsTo reports whether group from leads to group to, by however many others.
-func (s *Switch) leadsTo(from, to uint32) bool {
-	g := s.groups[from]
+func (ct *contents) leadsTo(from, to uint32) bool {
+	g := ct.groups[from]
 	if g == nil {
 		return false
 	}
 	for _, b := range g.Buckets {
 		for i := range b.Actions {
-			if a := &b.Actions[i]; a.Kind == flow.ActionGroup && (a.Arg == to || s.leadsTo(a.Arg, to)) {
+			if a := &b.Actions[i]; a.Kind == flow.ActionGroup && (a.Arg == to || ct.leadsTo(a.Arg, to)) {
 				return true
 			}
 		}
@@ -127,31 +127,31 @@ func (s *Switch) leadsTo(from, to uint32) bool {
 
 // deleteGroups deletes a group, or all, with the flow entries that lead to it.
 // One that another group leads to stays (OFPGFC_CHAINING_CHECKS).
-func (s *Switch) deleteGroups(id uint32) error {
+func (ct *contents) deleteGroups(id uint32) error {
 	all := id == flow.GroupAll
 	if !all {
-		if s.groups[id] == nil {
+		if ct.groups[id] == nil {
 			return nil
 		}
-		for other := range s.groups {
-			if s.groups[other].refers(id) {
+		for other := range ct.groups {
+			if ct.groups[other].refers(id) {
 				return refuse(openflow.ErrGroupModFailed, openflow.GroupModFailedChainedGroup)
 			}
 		}
 	}
-	s.removeUsing(func(e *entry) bool {
+	ct.removeUsing(func(e *entry) bool {
 		uses := func(a flow.Action) bool { return a.Kind == flow.ActionGroup && (all || a.Arg == id) }
 		return slices.ContainsFunc(e.Apply, uses) || slices.ContainsFunc(e.Write, uses)
 	}, openflow.RemovedGroupDelete)
-	for other, g := range s.groups {
+	for other, g := range ct.groups {
 		if all || other == id {
-			s.changed("group", g.Group, nil)
+			ct.changed("group", g.Group, nil)
 		}
 	}
 	if all {
-		clear(s.groups)
+		clear(ct.groups)
 	} else {
-		delete(s.groups, id)
+		delete(ct.groups, id)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ const (
 )
 
 // meterMod handles a meter-mod (§6.6, §7.3.4.4). Bands drop, and nothing else.
-func (s *Switch) meterMod(c *conn, msg []byte) error {
+func (ct *contents) meterMod(c *conn, msg []byte) error {
 	var m flow.MeterMod
 	if err := c.version.DecodeMeterMod(msg, &m); err != nil {
 		return err
@@ -33,20 +33,20 @@ func (s *Switch) meterMod(c *conn, msg []byte) error {
 	id := m.Meter.ID
 	if m.Command == flow.Delete {
 		all := id == flow.MeterAll
-		s.removeUsing(func(e *entry) bool { return e.Meter != 0 && (all || e.Meter == id) }, openflow.RemovedDelete)
-		for other, m := range s.meters {
+		ct.removeUsing(func(e *entry) bool { return e.Meter != 0 && (all || e.Meter == id) }, openflow.RemovedDelete)
+		for other, m := range ct.meters {
 			if all || other == id {
-				s.changed("meter", m.Meter, nil)
+				ct.changed("meter", m.Meter, nil)
 			}
 		}
 		if all {
-			clear(s.meters)
+			clear(ct.meters)
 		} else {
-			delete(s.meters, id)
+			delete(ct.meters, id)
 		}
 		return nil
 	}
-	old := s.meters[id]
+	old := ct.meters[id]
 	switch {
 	case id == 0 || id > meterMax:
 		return failed(openflow.MeterModFailedInvalidMeter)
@@ -54,7 +54,7 @@ func (s *Switch) meterMod(c *conn, msg []byte) error {
 		return failed(openflow.MeterModFailedMeterExists)
 	case m.Command == flow.Modify && old == nil:
 		return failed(openflow.MeterModFailedUnknownMeter)
-	case m.Command == flow.Add && s.cfg.MaxMeters > 0 && len(s.meters) >= s.cfg.MaxMeters:
+	case m.Command == flow.Add && ct.cfg.MaxMeters > 0 && len(ct.meters) >= ct.cfg.MaxMeters:
 		return failed(openflow.MeterModFailedOutOfMeters)
 	case m.Meter.Flags&^meterFlags != 0 || (m.Meter.Flags&openflow.MeterFlagKbps != 0) == (m.Meter.Flags&openflow.MeterFlagPktps != 0):
 		return failed(openflow.MeterModFailedBadFlags)
@@ -69,17 +69,17 @@ func (s *Switch) meterMod(c *conn, msg []byte) error {
 			return failed(openflow.MeterModFailedBadRate)
 		}
 	}
-	n := &meter{Meter: m.Meter, since: s.now, filled: s.now, dropped: make([]openflow.Counter, len(m.Meter.Bands))}
+	n := &meter{Meter: m.Meter, since: ct.now, filled: ct.now, dropped: make([]openflow.Counter, len(m.Meter.Bands))}
 	if old != nil {
 		n.since, n.packets = old.since, old.packets
-		s.changed("meter", old.Meter, n.Meter)
+		ct.changed("meter", old.Meter, n.Meter)
 	} else {
-		s.changed("meter", nil, n.Meter)
+		ct.changed("meter", nil, n.Meter)
 	}
 	for i := range n.Bands {
 		n.tokens = append(n.tokens, n.capacity(i))
 	}
-	s.meters[id] = n
+	ct.meters[id] = n
 	return nil
 }
 
@@ -94,8 +94,8 @@ func (m *meter) capacity(band int) float64 {
 
 // passMeter measures a packet; false is that it is dropped. Of the bands whose
 // rate is exceeded the one of the highest rate counts (§5.7.1).
-func (s *Switch) passMeter(id uint32, octets int) bool {
-	m := s.meters[id]
+func (ct *contents) passMeter(id uint32, octets int) bool {
+	m := ct.meters[id]
 	if m == nil {
 		return true
 	}
@@ -105,8 +105,8 @@ func (s *Switch) passMeter(id uint32, octets int) bool {
 	if m.Flags&openflow.MeterFlagKbps != 0 {
 		cost = float64(octets) * 8 / 1000
 	}
-	elapsed := s.now.Sub(m.filled).Seconds()
-	m.filled = s.now
+	elapsed := ct.now.Sub(m.filled).Seconds()
+	m.filled = ct.now
 	over := -1
 	for i := range m.Bands {
 		m.tokens[i] = min(m.capacity(i), m.tokens[i]+elapsed*float64(m.Bands[i].Rate))

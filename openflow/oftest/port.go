@@ -20,10 +20,10 @@ type port struct {
 // The bits of a port's configuration that may be changed.
 const portConfigs = openflow.PortConfigDown | openflow.PortConfigNoRecv | openflow.PortConfigNoFwd | openflow.PortConfigNoPacketIn
 
-func (s *Switch) addPort(no flow.Port) *port {
-	p := &port{since: s.now}
+func (ct *contents) addPort(no flow.Port) *port {
+	p := &port{since: ct.now}
 	p.PortDesc = openflow.PortDesc{
-		No: no, HWAddr: flow.MACFrom(0x020000000000 | uint64(s.cfg.DPID)<<16&0xffffff0000 | uint64(no)&0xffff),
+		No: no, HWAddr: flow.MACFrom(0x020000000000 | uint64(ct.cfg.DPID)<<16&0xffffff0000 | uint64(no)&0xffff),
 		Name: fmt.Sprintf("port%d", no), State: openflow.PortStateLive,
 		Curr: openflow.Port10GbFD, Supported: openflow.Port10GbFD, CurrSpeed: 10_000_000, MaxSpeed: 10_000_000,
 	}
@@ -31,13 +31,13 @@ func (s *Switch) addPort(no flow.Port) *port {
 		p.Name = "local"
 	}
 	p.stats.Port = no
-	s.ports[no] = p
+	ct.ports[no] = p
 	return p
 }
 
 // Port returns the description of a port; false if there is none.
-func (s *Switch) Port(no flow.Port) (openflow.PortDesc, bool) {
-	p := s.ports[no]
+func (ct *contents) Port(no flow.Port) (openflow.PortDesc, bool) {
+	p := ct.ports[no]
 	if p == nil {
 		return openflow.PortDesc{}, false
 	}
@@ -45,26 +45,26 @@ func (s *Switch) Port(no flow.Port) (openflow.PortDesc, bool) {
 }
 
 // AddPort adds a port, up, and tells the controllers.
-func (s *Switch) AddPort(no flow.Port) Effects {
-	if s.ports[no] == nil {
-		s.tellPort(openflow.PortAdded, s.addPort(no))
+func (ct *contents) AddPort(no flow.Port) Effects {
+	if ct.ports[no] == nil {
+		ct.tellPort(openflow.PortAdded, ct.addPort(no))
 	}
-	return s.take()
+	return ct.take()
 }
 
 // RemovePort removes a port and tells the controllers.
-func (s *Switch) RemovePort(no flow.Port) Effects {
-	if p := s.ports[no]; p != nil {
-		delete(s.ports, no)
-		s.tellPort(openflow.PortDeleted, p)
+func (ct *contents) RemovePort(no flow.Port) Effects {
+	if p := ct.ports[no]; p != nil {
+		delete(ct.ports, no)
+		ct.tellPort(openflow.PortDeleted, p)
 	}
-	return s.take()
+	return ct.take()
 }
 
 // SetLink gives a port its link, or takes it away, and tells the controllers
 // if that is a change.
-func (s *Switch) SetLink(no flow.Port, up bool) Effects {
-	if p := s.ports[no]; p != nil {
+func (ct *contents) SetLink(no flow.Port, up bool) Effects {
+	if p := ct.ports[no]; p != nil {
 		was := p.State
 		p.State |= openflow.PortStateLinkDown
 		if up {
@@ -72,21 +72,21 @@ func (s *Switch) SetLink(no flow.Port, up bool) Effects {
 		}
 		p.live()
 		if p.State != was {
-			s.tellPort(openflow.PortModified, p)
+			ct.tellPort(openflow.PortModified, p)
 		}
 	}
-	return s.take()
+	return ct.take()
 }
 
 // SetLive says whether a port counts as live for fast-failover groups, as a BFD session
 // would, until its link changes.
-func (s *Switch) SetLive(no flow.Port, live bool) Effects {
-	if p := s.ports[no]; p != nil {
+func (ct *contents) SetLive(no flow.Port, live bool) Effects {
+	if p := ct.ports[no]; p != nil {
 		if p.State &^= openflow.PortStateLive; live {
 			p.State |= openflow.PortStateLive
 		}
 	}
-	return s.take()
+	return ct.take()
 }
 
 // live brings the bit that fast-failover groups ask for into line.
@@ -98,11 +98,11 @@ func (p *port) live() {
 }
 
 // tellPort sends a port-status (§7.4.3).
-func (s *Switch) tellPort(reason openflow.PortReason, p *port) {
-	for _, c := range s.listeners(func(a *openflow.Async) *[2]uint32 { return &a.PortStatus }, uint8(reason)) {
+func (ct *contents) tellPort(reason openflow.PortReason, p *port) {
+	for _, c := range ct.listeners(func(a *openflow.Async) *[2]uint32 { return &a.PortStatus }, uint8(reason)) {
 		desc := c.view(p.PortDesc)
-		if msg, err := c.version.AppendPortStatus(nil, s.nextXid(), reason, &desc); err == nil {
-			s.send(c, msg)
+		if msg, err := c.version.AppendPortStatus(nil, ct.nextXid(), reason, &desc); err == nil {
+			ct.send(c, msg)
 		}
 	}
 }
@@ -118,12 +118,12 @@ func (c *conn) view(p openflow.PortDesc) openflow.PortDesc {
 }
 
 // portMod handles a port-mod (§7.3.4.3).
-func (s *Switch) portMod(c *conn, msg []byte) error {
+func (ct *contents) portMod(c *conn, msg []byte) error {
 	m, err := c.version.DecodePortMod(msg)
 	if err != nil {
 		return err
 	}
-	p := s.ports[m.Port]
+	p := ct.ports[m.Port]
 	legal := portConfigs
 	if c.version == openflow.V10 {
 		legal |= openflow.PortConfigNoFlood | 1<<1 | 1<<3 // no-STP, no-recv-STP
@@ -143,16 +143,16 @@ func (s *Switch) portMod(c *conn, msg []byte) error {
 	}
 	p.live()
 	if p.PortDesc != was {
-		s.tellPort(openflow.PortModified, p)
+		ct.tellPort(openflow.PortModified, p)
 	}
 	return nil
 }
 
 // portList returns the ports in the order of their numbers.
-func (s *Switch) portList() []*port {
-	list := make([]*port, 0, len(s.ports))
-	for _, no := range slices.Sorted(maps.Keys(s.ports)) {
-		list = append(list, s.ports[no])
+func (ct *contents) portList() []*port {
+	list := make([]*port, 0, len(ct.ports))
+	for _, no := range slices.Sorted(maps.Keys(ct.ports)) {
+		list = append(list, ct.ports[no])
 	}
 	return list
 }

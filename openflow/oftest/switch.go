@@ -25,13 +25,9 @@ import (
 // adds a lock. Every method that lets something happen returns its Effects.
 type Switch struct {
 	*controllers
-	now     time.Time
+	*contents
 	flags   uint16 // of set-config, as is missLen for table misses in OpenFlow 1.0
 	missLen uint16
-	tables  []table
-	groups  map[uint32]*group
-	meters  map[uint32]*meter
-	ports   map[flow.Port]*port
 	buffers buffers
 }
 
@@ -55,10 +51,9 @@ func New(cfg Config) *Switch {
 	if cfg.Now.IsZero() {
 		cfg.Now = time.Unix(0, 0)
 	}
-	s := &Switch{
-		controllers: &controllers{cfg: cfg, conns: map[int]*conn{}}, now: cfg.Now, missLen: 128, tables: make([]table, cfg.Tables),
-		groups: map[uint32]*group{}, meters: map[uint32]*meter{}, ports: map[flow.Port]*port{},
-	}
+	cs := &controllers{cfg: cfg, conns: map[int]*conn{}}
+	s := &Switch{controllers: cs, missLen: 128, contents: &contents{controllers: cs, now: cfg.Now, tables: make([]table, cfg.Tables),
+		groups: map[uint32]*group{}, meters: map[uint32]*meter{}, ports: map[flow.Port]*port{}}}
 	for p := flow.Port(1); int(p) <= cfg.Ports; p++ {
 		s.addPort(p)
 	}

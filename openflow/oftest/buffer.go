@@ -46,7 +46,7 @@ func (b *buffers) release(id uint32) (transit, error) {
 // parse sets the fields of a packet that has not come in by a port.
 func (s *Switch) parse(t *transit) {
 	t.key.InPort, t.key.InPhyPort = t.in, t.in
-	t.anew(s)
+	t.anew(s.tagsKnown())
 }
 
 // carriedHeaders is what a packet is known to have.

@@ -47,22 +47,6 @@ func selected(m *flow.Mod, e *entry) bool {
 	return m.Command < flow.Delete || e.leadsTo(m.OutPort, m.OutGroup)
 }
 
-// leadsTo reports whether the entry has an output to a port and one to a
-// group; PortAny and GroupAny are always true.
-func (e *entry) leadsTo(p flow.Port, group uint32) bool {
-	has := func(kind flow.ActionKind, arg uint32) bool {
-		for _, list := range [][]flow.Action{e.Apply, e.Write} {
-			for i := range list {
-				if list[i].Kind == kind && list[i].Arg == arg {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	return (p == flow.PortAny || has(flow.ActionOutput, uint32(p))) && (group == flow.GroupAny || has(flow.ActionGroup, group))
-}
-
 // modify changes the instructions of entries and nothing else of them, but in
 // OpenFlow 1.0 the cookie too. It reports whether there were any.
 func (ct *contents) modify(m *flow.Mod, legacy bool) (found bool) {

@@ -8,34 +8,6 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
-// transit is a packet on its way through the switch.
-type transit struct {
-	frame  []byte
-	key    flow.Key // as of the last parse; the pipeline fields are kept
-	in     flow.Port
-	table  uint8
-	cookie flow.Cookie
-	reason flow.Reason // of a packet-in
-	maxLen uint16
-	number uint16 // of the controllers that get the packet-in
-	legacy bool
-	set    actionSet
-	typ    flow.PacketType // of frame, which has an Ethernet header in any case (packet.Encap)
-	trip   *trip           // shared with its branches
-	tags   int             // that are known
-}
-
-// branch returns a copy for a bucket, whose changes the packet itself does not see.
-func (t *transit) branch() *transit {
-	b := *t
-	b.frame = slices.Clone(t.frame)
-	b.set = actionSet{}
-	return &b
-}
-
-// noCookie is the cookie of a packet-in that no flow entry has caused.
-const noCookie = ^flow.Cookie(0)
-
 // receive takes a frame off a port.
 func (s *Switch) receive(p *port, frame []byte) {
 	if !p.Up() {
@@ -60,7 +32,7 @@ func (s *Switch) begin(t *transit) {
 // process runs a packet through the tables from the first on (§5.1).
 func (s *Switch) process(t *transit) {
 	t.key.InPort, t.key.InPhyPort = t.in, t.in
-	t.anew(s)
+	t.anew(s.tagsKnown())
 	if s.flags&openflow.FragMask == openflow.FragDrop && t.key.IPFrag != 0 {
 		return
 	}

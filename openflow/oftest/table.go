@@ -72,3 +72,19 @@ func (t *table) insert(e *entry) {
 
 // remove removes the entries that gone asks it to.
 func (t *table) remove(gone func(*entry) bool) { t.entries = slices.DeleteFunc(t.entries, gone) }
+
+// leadsTo reports whether the entry has an output to a port and one to a
+// group; PortAny and GroupAny are always true.
+func (e *entry) leadsTo(p flow.Port, group uint32) bool {
+	has := func(kind flow.ActionKind, arg uint32) bool {
+		for _, list := range [][]flow.Action{e.Apply, e.Write} {
+			for i := range list {
+				if list[i].Kind == kind && list[i].Arg == arg {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return (p == flow.PortAny || has(flow.ActionOutput, uint32(p))) && (group == flow.GroupAny || has(flow.ActionGroup, group))
+}

@@ -9,8 +9,8 @@ import (
 )
 
 // toGroup sends a packet through a group (§5.6.1).
-func (s *Switch) toGroup(t *transit, id uint32) {
-	g := s.groups[id]
+func (pl *pipeline) toGroup(t *transit, id uint32) {
+	g := pl.groups[id]
 	if g == nil {
 		return
 	}
@@ -26,7 +26,7 @@ func (s *Switch) toGroup(t *transit, id uint32) {
 		b := t.branch()
 		b.reason = flow.ReasonAction // even of a table-miss entry
 		t.trip.depth++
-		s.finishBucket(b, g.Buckets[i].Actions)
+		pl.finishBucket(b, g.Buckets[i].Actions)
 		t.trip.depth--
 		if t.trip.void == unfit {
 			t.trip.void = inOrder
@@ -40,31 +40,31 @@ func (s *Switch) toGroup(t *transit, id uint32) {
 	case flow.GroupKindIndirect:
 		through(0)
 	case flow.GroupKindSelect:
-		if i := s.choose(g, t); i >= 0 {
+		if i := pl.choose(g, t); i >= 0 {
 			through(i)
 		}
 	case flow.GroupKindFastFailover:
-		if i := slices.IndexFunc(g.Buckets, func(b flow.Bucket) bool { return s.bucketLive(&b, 0) }); i >= 0 {
+		if i := slices.IndexFunc(g.Buckets, func(b flow.Bucket) bool { return pl.bucketLive(&b, 0) }); i >= 0 {
 			through(i)
 		}
 	}
 }
 
 // finishBucket carries out a bucket's actions, which are an action set.
-func (s *Switch) finishBucket(t *transit, actions []flow.Action) {
+func (pl *pipeline) finishBucket(t *transit, actions []flow.Action) {
 	for i := range actions {
 		t.set.write(&actions[i])
 	}
-	s.finish(t)
+	pl.finish(t)
 }
 
 // choose returns the bucket of a select group for a packet: always the same
 // one for packets of one flow while the same buckets live, and as often as its
 // weight says over many flows; -1 if none lives.
-func (s *Switch) choose(g *group, t *transit) int {
+func (pl *pipeline) choose(g *group, t *transit) int {
 	total := uint64(0)
 	weight := func(b *flow.Bucket) uint64 {
-		if watches(b) && !s.bucketLive(b, 0) {
+		if watches(b) && !pl.bucketLive(b, 0) {
 			return 0
 		}
 		return uint64(b.Weight)
@@ -103,29 +103,24 @@ func flowHash(k *flow.Key) uint64 {
 
 // bucketLive reports whether a bucket that watches a port or group is live:
 // one of them is (§5.6.1).
-func (s *Switch) bucketLive(b *flow.Bucket, depth int) bool {
-	if p := s.ports[b.WatchPort]; p != nil && p.State&openflow.PortStateLive != 0 {
+func (pl *pipeline) bucketLive(b *flow.Bucket, depth int) bool {
+	if p := pl.ports[b.WatchPort]; p != nil && p.State&openflow.PortStateLive != 0 {
 		return true
 	}
-	return b.WatchGroup != flow.GroupAny && s.groupLive(b.WatchGroup, depth+1)
+	return b.WatchGroup != flow.GroupAny && pl.groupLive(b.WatchGroup, depth+1)
 }
 
 // groupLive reports whether a group has a bucket that is live, as one is that watches
 // nothing.
-func (s *Switch) groupLive(id uint32, depth int) bool {
-	g := s.groups[id]
-	if g == nil || depth > len(s.groups) {
+func (pl *pipeline) groupLive(id uint32, depth int) bool {
+	g := pl.groups[id]
+	if g == nil || depth > len(pl.groups) {
 		return false
 	}
 	for i := range g.Buckets {
-		if b := &g.Buckets[i]; !watches(b) || s.bucketLive(b, depth) {
+		if b := &g.Buckets[i]; !watches(b) || pl.bucketLive(b, depth) {
 			return true
 		}
 	}
 	return false
-}
-
-// watches reports whether a bucket's liveness depends on anything.
-func watches(b *flow.Bucket) bool {
-	return b.WatchPort != flow.PortAny || b.WatchGroup != flow.GroupAny
 }

@@ -43,12 +43,6 @@ func (b *buffers) release(id uint32) (transit, error) {
 	return t, nil
 }
 
-// parse sets the fields of a packet that has not come in by a port.
-func (s *Switch) parse(t *transit) {
-	t.key.InPort, t.key.InPhyPort = t.in, t.in
-	t.anew(s.tagsKnown())
-}
-
 // carriedHeaders is what a packet is known to have.
 func carriedHeaders(k *flow.Key) *headers {
 	h := &headers{ethType: k.EthType, proto: k.IPProto, icmpType: int(k.ICMPType)}

@@ -165,3 +165,8 @@ func (g *group) refers(id uint32) bool {
 	}
 	return false
 }
+
+// watches reports whether a bucket's liveness depends on anything.
+func watches(b *flow.Bucket) bool {
+	return b.WatchPort != flow.PortAny || b.WatchGroup != flow.GroupAny
+}

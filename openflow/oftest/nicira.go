@@ -9,16 +9,16 @@ import (
 )
 
 // depart begins a trip.
-func (s *Switch) depart() *trip {
-	return &trip{frames: len(s.effects.Frames), messages: len(s.effects.Messages)}
+func (pl *pipeline) depart() *trip {
+	return &trip{frames: len(pl.effects.Frames), messages: len(pl.effects.Messages)}
 }
 
 // arrive ends a trip. Of one that cannot be carried on, it takes back what has come since
 // the last decap of a label, behind which Open vSwitch begins anew.
-func (s *Switch) arrive(t *trip) {
+func (pl *pipeline) arrive(t *trip) {
 	if t.void != inOrder {
-		s.effects.Frames = s.effects.Frames[:t.frames]
-		s.effects.Messages = s.effects.Messages[:t.messages]
+		pl.effects.Frames = pl.effects.Frames[:t.frames]
+		pl.effects.Messages = pl.effects.Messages[:t.messages]
 	}
 }
 
@@ -34,9 +34,9 @@ func known(a flow.Action) bool {
 
 // nicira carries out an action of Open vSwitch; false is that the packet is
 // dropped.
-func (s *Switch) nicira(t *transit, a *flow.Action) bool {
+func (pl *pipeline) nicira(t *transit, a *flow.Action) bool {
 	if _, ok := flow.ParseController(*a); ok {
-		s.toController(t, *a)
+		pl.toController(t, *a)
 		return true
 	}
 	if *a == flow.ForgetInPort() {
@@ -54,7 +54,7 @@ func (s *Switch) nicira(t *transit, a *flow.Action) bool {
 		return true
 	}
 	if r, ok := flow.ParseResubmit(*a); ok {
-		s.resubmit(t, r)
+		pl.resubmit(t, r)
 		return t.trip.void == inOrder
 	}
 	was, ok := t.typ, false
@@ -62,19 +62,19 @@ func (s *Switch) nicira(t *transit, a *flow.Action) bool {
 		t.trip.void = unfit
 		return false
 	}
-	t.anew(s.tagsKnown())
+	t.anew(pl.tagsKnown())
 	if _, decap := flow.ParseDecap(*a); decap && was != flow.PacketEthernet {
-		t.trip.frames, t.trip.messages = len(s.effects.Frames), len(s.effects.Messages)
+		t.trip.frames, t.trip.messages = len(pl.effects.Frames), len(pl.effects.Messages)
 	}
 	return true
 }
 
 // tagsKnown returns how many tags of a packet the switch knows.
-func (s *Switch) tagsKnown() int {
+func (pl *pipeline) tagsKnown() int {
 	switch {
-	case s.cfg.Tags > 0:
-		return s.cfg.Tags
-	case s.cfg.Nicira:
+	case pl.cfg.Tags > 0:
+		return pl.cfg.Tags
+	case pl.cfg.Nicira:
 		return tagsMax
 	}
 	return math.MaxInt32
@@ -82,16 +82,16 @@ func (s *Switch) tagsKnown() int {
 
 // retag pushes a tag, or pops one. Where Open vSwitch knows two, the inner one makes way for
 // a third and is lost; a tag that it does not know it does not pop.
-func (t *transit) retag(s *Switch, a *flow.Action) (frame []byte, ok bool) {
+func (pl *pipeline) retag(t *transit, a *flow.Action) (frame []byte, ok bool) {
 	push := a.Kind == flow.ActionPushVLAN
 	frame = t.frame
 	switch {
-	case !s.cfg.Nicira:
+	case !pl.cfg.Nicira:
 	case !push && t.tags == 0:
 		return frame, false
 	case !push:
 		t.tags--
-	case t.tags == s.tagsKnown():
+	case t.tags == pl.tagsKnown():
 		frame = slices.Concat(frame[:16], frame[20:])
 	default:
 		t.tags++
@@ -101,7 +101,7 @@ func (t *transit) retag(s *Switch, a *flow.Action) (frame []byte, ok bool) {
 
 // resubmit carries out what the packet meets in another table, and in those to which
 // that leads. The packet is then as it has been made there.
-func (s *Switch) resubmit(t *transit, r flow.Resubmit) {
+func (pl *pipeline) resubmit(t *transit, r flow.Resubmit) {
 	table, cookie, legacy, reason := t.table, t.cookie, t.legacy, t.reason
 	defer func() { t.table, t.cookie, t.legacy, t.reason = table, cookie, legacy, reason }()
 	next, in := r.Table, r.In
@@ -111,7 +111,7 @@ func (s *Switch) resubmit(t *transit, r flow.Resubmit) {
 	if in == flow.PortIn {
 		in = t.in
 	}
-	if t.trip.resubmits++; t.trip.resubmits > resubmitMax || t.trip.depth >= depthMax || int(next) >= len(s.tables) {
+	if t.trip.resubmits++; t.trip.resubmits > resubmitMax || t.trip.depth >= depthMax || int(next) >= len(pl.tables) {
 		t.trip.void = tooFar
 		return
 	}
@@ -121,10 +121,10 @@ func (s *Switch) resubmit(t *transit, r flow.Resubmit) {
 	}
 	for n := int(next); n >= 0 && t.trip.void == inOrder; in = t.in {
 		t.table = uint8(n)
-		e := s.lookup(t, in)
+		e := pl.lookup(t, in)
 		if e == nil {
 			return
 		}
-		n = s.meet(t, e)
+		n = pl.meet(t, e)
 	}
 }

@@ -8,8 +8,16 @@ import (
 	"github.com/weft-sdn/weft/packet"
 )
 
+// A pipeline carries packets through what a switch has.
+type pipeline struct {
+	*contents
+	flags   uint16 // of set-config, as is missLen for table misses in OpenFlow 1.0
+	missLen uint16
+	buffers buffers
+}
+
 // receive takes a frame off a port.
-func (s *Switch) receive(p *port, frame []byte) {
+func (pl *pipeline) receive(p *port, frame []byte) {
 	if !p.Up() {
 		return
 	}
@@ -19,63 +27,63 @@ func (s *Switch) receive(p *port, frame []byte) {
 		p.stats.RxDropped++
 		return
 	}
-	s.begin(&transit{frame: frame, in: p.No})
+	pl.begin(&transit{frame: frame, in: p.No})
 }
 
 // begin runs a packet that has come in through the tables.
-func (s *Switch) begin(t *transit) {
-	t.trip = s.depart()
-	s.process(t)
-	s.arrive(t.trip)
+func (pl *pipeline) begin(t *transit) {
+	t.trip = pl.depart()
+	pl.process(t)
+	pl.arrive(t.trip)
 }
 
 // process runs a packet through the tables from the first on (§5.1).
-func (s *Switch) process(t *transit) {
+func (pl *pipeline) process(t *transit) {
 	t.key.InPort, t.key.InPhyPort = t.in, t.in
-	t.anew(s.tagsKnown())
-	if s.flags&openflow.FragMask == openflow.FragDrop && t.key.IPFrag != 0 {
+	t.anew(pl.tagsKnown())
+	if pl.flags&openflow.FragMask == openflow.FragDrop && t.key.IPFrag != 0 {
 		return
 	}
 	t.set = actionSet{}
 	for next := 0; next >= 0; {
 		t.table = uint8(next)
-		e := s.lookup(t, t.in)
+		e := pl.lookup(t, t.in)
 		if e == nil {
-			s.missed(t)
+			pl.missed(t)
 			return
 		}
-		if next = s.meet(t, e); next == dropped {
+		if next = pl.meet(t, e); next == dropped {
 			return
 		}
 	}
-	s.finish(t)
+	pl.finish(t)
 }
 
 // lookup returns the entry of the packet's table that it matches if it has come in by a
 // port; nil if there is none. A packet without an Ethernet header matches no condition on
 // headers.
-func (s *Switch) lookup(t *transit, in flow.Port) *entry {
+func (pl *pipeline) lookup(t *transit, in flow.Port) *entry {
 	key := t.key
 	key.InPort, key.InPhyPort = in, in
-	if key.IPFrag != 0 && s.cfg.Nicira && s.flags&openflow.FragMask == openflow.FragNormal {
+	if key.IPFrag != 0 && pl.cfg.Nicira && pl.flags&openflow.FragMask == openflow.FragNormal {
 		key.TPSrc, key.TPDst, key.ICMPType, key.ICMPCode = 0, 0, 0, 0
 	}
 	fields := ^flow.FieldSet(0)
 	if t.typ != flow.PacketEthernet {
 		fields = 1<<flow.FieldInPort | 1<<flow.FieldInPhyPort | 1<<flow.FieldMetadata | 1<<flow.FieldTunnelID
 	}
-	return s.tables[t.table].lookup(&key, fields)
+	return pl.tables[t.table].lookup(&key, fields)
 }
 
 // meet carries out the instructions of an entry that the packet matches, and
 // returns the next table.
-func (s *Switch) meet(t *transit, e *entry) int {
-	s.count(e, len(t.frame))
+func (pl *pipeline) meet(t *transit, e *entry) int {
+	pl.count(e, len(t.frame))
 	t.cookie, t.legacy, t.reason = e.Cookie, e.legacy, flow.ReasonAction
 	if e.miss() {
 		t.reason = flow.ReasonNoMatch
 	}
-	return s.execute(t, &e.Entry)
+	return pl.execute(t, &e.Entry)
 }
 
 // The ends of the pipeline that execute returns.
@@ -86,11 +94,11 @@ const (
 
 // execute carries out the instructions of an entry in their order (§5.9) and
 // returns the next table.
-func (s *Switch) execute(t *transit, e *flow.Entry) int {
-	if e.Meter != 0 && !s.passMeter(e.Meter, len(t.frame)) {
+func (pl *pipeline) execute(t *transit, e *flow.Entry) int {
+	if e.Meter != 0 && !pl.passMeter(e.Meter, len(t.frame)) {
 		return dropped
 	}
-	if !s.apply(t, e.Apply) {
+	if !pl.apply(t, e.Apply) {
 		return dropped
 	}
 	if e.Clear {
@@ -110,20 +118,20 @@ func (s *Switch) execute(t *transit, e *flow.Entry) int {
 
 // missed deals with a packet that no entry matches: it is dropped, but that
 // OpenFlow 1.0 has the controller see it (OpenFlow 1.0.1 §3.4).
-func (s *Switch) missed(t *transit) {
-	t.cookie, t.reason, t.maxLen = noCookie, flow.ReasonNoMatch, s.missLen
-	s.packetIn(t, func(c *conn) bool { return c.version == openflow.V10 })
+func (pl *pipeline) missed(t *transit) {
+	t.cookie, t.reason, t.maxLen = noCookie, flow.ReasonNoMatch, pl.missLen
+	pl.packetIn(t, func(c *conn) bool { return c.version == openflow.V10 })
 }
 
 // finish carries out the action set (§5.10).
-func (s *Switch) finish(t *transit) {
+func (pl *pipeline) finish(t *transit) {
 	var room [16]flow.Action
-	s.apply(t, t.set.list(room[:0]))
+	pl.apply(t, t.set.list(room[:0]))
 }
 
 // apply carries out a list of actions in order (§5.11); false is that the
 // packet is dropped, for its time to live is used up or it cannot be carried on.
-func (s *Switch) apply(t *transit, list []flow.Action) bool {
+func (pl *pipeline) apply(t *transit, list []flow.Action) bool {
 	changed := false
 	for i := range list {
 		if t.trip.void != inOrder {
@@ -136,27 +144,27 @@ func (s *Switch) apply(t *transit, list []flow.Action) bool {
 		}
 		switch a.Kind {
 		case flow.ActionOutput:
-			s.output(t, flow.Port(a.Arg), a.MaxLen)
+			pl.output(t, flow.Port(a.Arg), a.MaxLen)
 		case flow.ActionGroup:
-			s.toGroup(t, a.Arg)
+			pl.toGroup(t, a.Arg)
 		case flow.ActionExperimenter:
-			if !s.nicira(t, a) {
+			if !pl.nicira(t, a) {
 				return false
 			}
 		case flow.ActionSetQueue: // there are none; the packet goes where it would
 		default:
-			if a.Kind == flow.ActionPushMPLS && s.cfg.Nicira && packet.Labels(t.frame) >= labelsMax {
+			if a.Kind == flow.ActionPushMPLS && pl.cfg.Nicira && packet.Labels(t.frame) >= labelsMax {
 				t.trip.void = unfit
 				return false
 			}
 			ok := false
 			if a.Kind == flow.ActionPushVLAN || a.Kind == flow.ActionPopVLAN {
-				t.frame, ok = t.retag(s, a)
+				t.frame, ok = pl.retag(t, a)
 			} else {
 				t.frame, ok = rewrite(t, a)
 			}
 			changed = changed || ok
-			if !ok && s.expired(t, a.Kind) {
+			if !ok && pl.expired(t, a.Kind) {
 				return false
 			}
 		}
@@ -196,7 +204,7 @@ func rewrite(t *transit, a *flow.Action) ([]byte, bool) {
 
 // expired reports whether an action could not be applied because the time to
 // live is used up, and tells the controllers so (§7.4.1, OFPR_INVALID_TTL).
-func (s *Switch) expired(t *transit, kind flow.ActionKind) bool {
+func (pl *pipeline) expired(t *transit, kind flow.ActionKind) bool {
 	var probe flow.Action
 	switch kind {
 	case flow.ActionDecNwTTL:
@@ -210,7 +218,13 @@ func (s *Switch) expired(t *transit, kind flow.ActionKind) bool {
 		return false // it has no such header: the action means nothing to it
 	}
 	late := *t
-	late.reason, late.maxLen = flow.ReasonInvalidTTL, s.missLen
-	s.packetIn(&late, nil)
+	late.reason, late.maxLen = flow.ReasonInvalidTTL, pl.missLen
+	pl.packetIn(&late, nil)
 	return true
+}
+
+// parse sets the fields of a packet that has not come in by a port.
+func (pl *pipeline) parse(t *transit) {
+	t.key.InPort, t.key.InPhyPort = t.in, t.in
+	t.anew(pl.tagsKnown())
 }

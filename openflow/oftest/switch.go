@@ -26,9 +26,7 @@ import (
 type Switch struct {
 	*controllers
 	*contents
-	flags   uint16 // of set-config, as is missLen for table misses in OpenFlow 1.0
-	missLen uint16
-	buffers buffers
+	*pipeline
 }
 
 // New returns a switch; it panics if the Config cannot be.
@@ -52,8 +50,9 @@ func New(cfg Config) *Switch {
 		cfg.Now = time.Unix(0, 0)
 	}
 	cs := &controllers{cfg: cfg, conns: map[int]*conn{}}
-	s := &Switch{controllers: cs, missLen: 128, contents: &contents{controllers: cs, now: cfg.Now, tables: make([]table, cfg.Tables),
-		groups: map[uint32]*group{}, meters: map[uint32]*meter{}, ports: map[flow.Port]*port{}}}
+	has := &contents{controllers: cs, now: cfg.Now, tables: make([]table, cfg.Tables),
+		groups: map[uint32]*group{}, meters: map[uint32]*meter{}, ports: map[flow.Port]*port{}}
+	s := &Switch{controllers: cs, contents: has, pipeline: &pipeline{contents: has, missLen: 128}}
 	for p := flow.Port(1); int(p) <= cfg.Ports; p++ {
 		s.addPort(p)
 	}

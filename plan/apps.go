@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/document"
 )
@@ -232,26 +231,4 @@ func (p *Plan) withApps(stages []string) []string {
 		}
 	}
 	return stages
-}
-
-// appsText says where in the pipeline each app is, empty if there is none.
-func (p *Plan) appsText(specs []weft.Spec) string {
-	var b strings.Builder
-	for i, stage := range p.Stages(specs) {
-		a := p.App(stage)
-		if a == nil {
-			continue
-		}
-		before, after := "first", "the last stage"
-		if i > 0 {
-			before = "after " + p.Stages(specs)[i-1]
-		}
-		if list := p.Stages(specs); i+1 < len(list) {
-			after = "before " + list[i+1]
-		}
-		b.WriteString("\napp " + a.Name + ": " + before + ", " + after + "; " + map[string]string{
-			AbsentHold: "packets wait while it is absent", AbsentSkip: "skipped while it is absent", AbsentDrop: "packets are dropped while it is absent",
-		}[a.Absent] + " or does not answer within " + a.Timeout.String() + "\n")
-	}
-	return b.String()
 }

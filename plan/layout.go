@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/weft-sdn/weft"
 )
 
 // Measures of the drawing in pixels. The fonts are monospaced, so that the
@@ -71,7 +69,7 @@ type curve struct {
 
 // curves returns the lines of calls and events: one of each kind for a pair of
 // workers.
-func (p *Plan) curves(specs []weft.Spec) (list []curve) {
+func (ch *chart) curves() (list []curve) {
 	add := func(c curve, what []string) {
 		c.title = fmt.Sprintf("%s to %s by %s: %s", c.from, c.to, c.transport, strings.Join(what, ", "))
 		for i, o := range list {
@@ -83,12 +81,12 @@ func (p *Plan) curves(specs []weft.Spec) (list []curve) {
 		}
 		list = append(list, c)
 	}
-	for _, t := range p.Traffic(specs) {
+	for _, t := range ch.Traffic(ch.specs) {
 		if len(t.Calls) > 0 {
 			add(curve{from: t.From, to: t.To, transport: t.Transport}, t.Calls)
 		}
 		if len(t.Events) > 0 {
-			add(curve{from: t.From, to: t.To, transport: p.Events, events: true}, t.Events)
+			add(curve{from: t.From, to: t.To, transport: ch.Events, events: true}, t.Events)
 		}
 	}
 	return list
@@ -97,24 +95,24 @@ func (p *Plan) curves(specs []weft.Spec) (list []curve) {
 // arrange places all boxes: the workers of a partition in a frame, those that a
 // packet-in passes in a row, from left to right in that order, the others
 // below. The picture has at least this width.
-func (p *Plan) arrange(specs []weft.Spec, lines []curve, wide float64) *picture {
+func (ch *chart) arrange(lines []curve, wide float64) *picture {
 	g := &picture{w: wide}
 	apart := rowGap // between frames
-	if !p.crosses(specs, lines) {
+	if !ch.crosses(lines) {
 		apart = frameGap
 	}
 	y := margin + 58 // title
 	row := 0
-	for _, group := range p.groups() {
+	for _, group := range ch.groups() {
 		top := y
 		if group.title != "" {
 			y += 34
 		}
-		rows := p.rows(specs, group)
+		rows := ch.rows(group)
 		for _, r := range rows {
 			boxes := make([]*placed, len(r.workers))
 			for i, w := range r.workers {
-				boxes[i] = p.measure(w, specs)
+				boxes[i] = ch.measure(w)
 				boxes[i].row, boxes[i].slot, boxes[i].above = row, i, r.way
 			}
 			reach := arcs(boxes, lines)
@@ -159,15 +157,15 @@ func (p *Plan) arrange(specs []weft.Spec, lines []curve, wide float64) *picture 
 
 // crosses reports whether traffic goes between workers of different partitions,
 // or between one partition and workers of none.
-func (p *Plan) crosses(specs []weft.Spec, lines []curve) bool {
+func (ch *chart) crosses(lines []curve) bool {
 	for _, l := range lines {
-		if p.Worker(l.from).Partition != p.Worker(l.to).Partition {
+		if ch.Worker(l.from).Partition != ch.Worker(l.to).Partition {
 			return true
 		}
 	}
-	for _, name := range p.partitionNames() {
-		for _, leg := range p.Way(specs, name) {
-			if p.Worker(leg.Worker).Partition != name {
+	for _, name := range ch.partitionNames() {
+		for _, leg := range ch.Way(ch.specs, name) {
+			if ch.Worker(leg.Worker).Partition != name {
 				return true
 			}
 		}
@@ -199,11 +197,11 @@ type boxRow struct {
 }
 
 // rows returns the workers of a group row by row.
-func (p *Plan) rows(specs []weft.Spec, g group) (rows []boxRow) {
+func (ch *chart) rows(g group) (rows []boxRow) {
 	way := boxRow{way: true}
-	if p.Partition(g.partition) != nil || len(p.Partitions) == 0 {
-		for _, leg := range p.Way(specs, g.partition) {
-			w := p.Worker(leg.Worker)
+	if ch.Partition(g.partition) != nil || len(ch.Partitions) == 0 {
+		for _, leg := range ch.Way(ch.specs, g.partition) {
+			w := ch.Worker(leg.Worker)
 			if w.Partition == g.partition && !slices.Contains(way.workers, w) {
 				way.workers = append(way.workers, w)
 			}
@@ -225,11 +223,11 @@ func (p *Plan) rows(specs []weft.Spec, g group) (rows []boxRow) {
 }
 
 // measure returns a worker's box, as large as its texts.
-func (p *Plan) measure(w *Worker, specs []weft.Spec) *placed {
-	b := &placed{Worker: w, w: minBox, facts: strings.Join(w.facts(specs), " · ")}
+func (ch *chart) measure(w *Worker) *placed {
+	b := &placed{Worker: w, w: minBox, facts: strings.Join(w.facts(ch.specs), " · ")}
 	b.w = max(b.w, textWide(w.title(), 14)+2*boxPad, textWide(b.facts, 10)+2*boxPad)
 	for _, s := range w.Services {
-		b.w = max(b.w, textWide(p.mark(specs, s), 12)+2*boxPad+16)
+		b.w = max(b.w, textWide(ch.mark(s), 12)+2*boxPad+16)
 	}
 	b.h = headHeight + lineHeight*float64(len(w.Services)) + 8
 	return b

@@ -60,9 +60,10 @@ func (p *Plan) SVG(specs []weft.Spec) string {
 	for _, a := range p.Apps {
 		facts += fmt.Sprintf(", app %s (stage %d)", a.Name, slices.Index(p.Stages(specs), a.Name)+1)
 	}
-	lines := p.curves(specs)
-	d := &drawing{picture: p.arrange(specs, lines, max(textWide(title, 17), textWide(facts, 11))+2*margin)}
-	rows := legendRows(p.legend(specs, lines), d.w)
+	ch := &chart{p, specs}
+	lines := ch.curves()
+	d := &drawing{picture: ch.arrange(lines, max(textWide(title, 17), textWide(facts, 11))+2*margin)}
+	rows := legendRows(ch.legend(lines), d.w)
 	high := d.h + 20*float64(len(rows)) + 12
 
 	fmt.Fprintf(d, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f">`+"\n", d.w, high, d.w, high)
@@ -82,13 +83,13 @@ func (p *Plan) SVG(specs []weft.Spec) string {
 	for i, l := range lines {
 		d.thin(l, ends[i])
 	}
-	for _, name := range p.withPipeline(specs) {
+	for _, name := range ch.withPipeline() {
 		d.way(p.Way(specs, name))
 	}
 	for _, b := range d.boxes {
-		d.worker(p, specs, b)
+		d.worker(ch, b)
 	}
-	for _, name := range p.withPipeline(specs) {
+	for _, name := range ch.withPipeline() {
 		d.labels(p.Way(specs, name))
 	}
 	d.legend(rows, d.h)
@@ -106,7 +107,7 @@ func (d *drawing) text(x, y, size float64, attributes, s string) {
 }
 
 // worker draws a box; the replicas stand behind it.
-func (d *drawing) worker(p *Plan, specs []weft.Spec, b *placed) {
+func (d *drawing) worker(ch *chart, b *placed) {
 	fmt.Fprintf(d, "<g><title>worker %s: %s</title>\n", escape(b.Name), escape(b.summary()))
 	for n := min(b.Replicas, 3) - 1; n >= 0; n-- {
 		shift := stackStep * float64(n)
@@ -117,12 +118,12 @@ func (d *drawing) worker(p *Plan, specs []weft.Spec, b *placed) {
 	d.text(b.x+boxPad, b.y+33, 10, `class="soft"`, b.facts)
 	for i, s := range b.Services {
 		class, y := "service", b.y+headHeight+lineHeight*float64(i)
-		mark := strings.TrimSpace(p.mark(specs, s))
+		mark := strings.TrimSpace(ch.mark(s))
 		if mark != s {
 			class = "stage"
 		}
 		doc := ""
-		if spec := specOf(specs, s); spec != nil {
+		if spec := specOf(ch.specs, s); spec != nil {
 			doc = spec.Doc
 		}
 		fmt.Fprintf(d, `<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="4"><title>%s: %s</title></rect>`+"\n", class, b.x+8, y, b.w-16, lineHeight-4, escape(s), escape(doc))
@@ -234,15 +235,15 @@ type sample struct{ class, marker, text string }
 func (s sample) wide() float64 { return 44 + textWide(s.text, 11) + 20 }
 
 // legend returns the entries for the drawing's elements.
-func (p *Plan) legend(specs []weft.Spec, lines []curve) (list []sample) {
+func (ch *chart) legend(lines []curve) (list []sample) {
 	add := func(s sample) {
 		if !slices.Contains(list, s) {
 			list = append(list, s)
 		}
 	}
-	for _, name := range p.withPipeline(specs) {
+	for _, name := range ch.withPipeline() {
 		add(sample{"packets outside", "bold-outside", "packet-in"})
-		for _, leg := range p.Way(specs, name)[1:] {
+		for _, leg := range ch.Way(ch.specs, name)[1:] {
 			add(sample{"packets " + leg.Transport, "bold-" + leg.Transport, "packet-in by " + leg.Transport})
 		}
 	}

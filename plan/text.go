@@ -12,24 +12,31 @@ import (
 // single box is wider.
 const textWidth = 100
 
+// A chart is a plan that is to be drawn, with what declares its services.
+type chart struct {
+	*Plan
+	specs []weft.Spec
+}
+
 // Text draws the plan for a terminal: workers as boxes with their services, the
 // way of a packet-in through them, and the other traffic between them.
 func (p *Plan) Text(specs []weft.Spec) string {
+	ch := &chart{p, specs}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s in %s; between workers %s, events %s, packet-ins balanced by %s\n",
 		p.Name, count(len(p.Services()), "service"), count(len(p.Instances()), "process"), p.Transport, p.Events, p.Balance)
-	for _, g := range p.groups() {
+	for _, g := range ch.groups() {
 		b.WriteString("\n")
 		if g.title != "" {
 			b.WriteString(g.title + "\n")
 		}
-		boxRows(&b, p, g.workers, specs)
+		ch.boxRows(&b, g.workers)
 	}
-	for _, name := range p.withPipeline(specs) {
-		b.WriteString("\n" + p.wayText(specs, name))
+	for _, name := range ch.withPipeline() {
+		b.WriteString("\n" + ch.wayText(name))
 	}
-	b.WriteString(p.appsText(specs))
-	p.trafficText(&b, p.Traffic(specs))
+	b.WriteString(ch.appsText())
+	ch.trafficText(&b, p.Traffic(specs))
 	return b.String()
 }
 
@@ -51,22 +58,22 @@ type group struct {
 }
 
 // groups returns the workers by partition, those of none last.
-func (p *Plan) groups() []group {
+func (ch *chart) groups() []group {
 	var list []group
-	for i := range p.Partitions {
-		x := &p.Partitions[i]
+	for i := range ch.Partitions {
+		x := &ch.Partitions[i]
 		list = append(list, group{partition: x.Name, title: "partition " + x.Name + ": switches " + x.short()})
 	}
 	none := group{}
-	if len(p.Partitions) > 0 {
+	if len(ch.Partitions) > 0 {
 		none.title = "for all partitions"
 	}
 	list = append(list, none)
 	for i := range list {
-		for k := range p.Workers {
-			of := p.Workers[k].Partition
-			if of == list[i].partition || i == len(list)-1 && p.Partition(of) == nil {
-				list[i].workers = append(list[i].workers, &p.Workers[k])
+		for k := range ch.Workers {
+			of := ch.Workers[k].Partition
+			if of == list[i].partition || i == len(list)-1 && ch.Partition(of) == nil {
+				list[i].workers = append(list[i].workers, &ch.Workers[k])
 			}
 		}
 	}
@@ -101,13 +108,13 @@ func (x *Partition) short() string {
 
 // withPipeline returns the partitions whose switches have a pipeline; a single
 // empty name if the plan has no partitions.
-func (p *Plan) withPipeline(specs []weft.Spec) (names []string) {
-	all := p.partitionNames()
+func (ch *chart) withPipeline() (names []string) {
+	all := ch.partitionNames()
 	if len(all) == 0 {
 		all = []string{""}
 	}
 	for _, name := range all {
-		if len(p.Way(specs, name)) > 0 {
+		if len(ch.Way(ch.specs, name)) > 0 {
 			names = append(names, name)
 		}
 	}
@@ -144,13 +151,13 @@ func (w *Worker) title() string {
 }
 
 // box returns the lines of a worker's box.
-func (w *Worker) box(p *Plan, specs []weft.Spec) []string {
-	facts := strings.Join(w.facts(specs), ", ")
+func (ch *chart) box(w *Worker) []string {
+	facts := strings.Join(w.facts(ch.specs), ", ")
 	wide := max(utf8.RuneCountInString(w.title())+2, utf8.RuneCountInString(facts)+2)
 	var inside []string
 	for _, s := range w.Services {
-		inside = append(inside, p.mark(specs, s))
-		wide = max(wide, utf8.RuneCountInString(p.mark(specs, s))+2)
+		inside = append(inside, ch.mark(s))
+		wide = max(wide, utf8.RuneCountInString(ch.mark(s))+2)
 	}
 	fill := func(s, with string) string { return s + strings.Repeat(with, wide-utf8.RuneCountInString(s)) }
 	lines := []string{"┌" + fill(" "+w.title()+" ", "─") + "┐"}
@@ -161,11 +168,11 @@ func (w *Worker) box(p *Plan, specs []weft.Spec) []string {
 }
 
 // mark returns a service's name after its place in the pipeline.
-func (p *Plan) mark(specs []weft.Spec, service string) string {
-	if s := specOf(specs, service); s != nil && (s.Pipeline || s.Beside != nil) {
+func (ch *chart) mark(service string) string {
+	if s := specOf(ch.specs, service); s != nil && (s.Pipeline || s.Beside != nil) {
 		return "> " + service
 	}
-	for i, stage := range p.Stages(specs) {
+	for i, stage := range ch.Stages(ch.specs) {
 		if stage == service {
 			return fmt.Sprintf("%d %s", i+1, service)
 		}
@@ -174,7 +181,7 @@ func (p *Plan) mark(specs []weft.Spec, service string) string {
 }
 
 // boxRows writes as many boxes side by side as fit in a row.
-func boxRows(b *strings.Builder, p *Plan, workers []*Worker, specs []weft.Spec) {
+func (ch *chart) boxRows(b *strings.Builder, workers []*Worker) {
 	var row [][]string
 	used := 0
 	flush := func() {
@@ -197,7 +204,7 @@ func boxRows(b *strings.Builder, p *Plan, workers []*Worker, specs []weft.Spec) 
 		row, used = nil, 0
 	}
 	for _, w := range workers {
-		box := w.box(p, specs)
+		box := ch.box(w)
 		wide := utf8.RuneCountInString(box[0])
 		if len(row) > 0 && used+wide > textWidth {
 			flush()
@@ -209,18 +216,18 @@ func boxRows(b *strings.Builder, p *Plan, workers []*Worker, specs []weft.Spec) 
 }
 
 // wayText returns the way of a packet-in, a line for each worker on it.
-func (p *Plan) wayText(specs []weft.Spec, partition string) string {
+func (ch *chart) wayText(partition string) string {
 	var b strings.Builder
 	b.WriteString("packet-in")
 	if partition != "" {
 		b.WriteString(" of partition " + partition)
 	}
-	p.legsText(&b, p.Way(specs, partition))
-	for i := range specs {
-		if s := &specs[i]; s.Beside != nil {
-			if way := p.wayFrom(specs, s, partition); way != nil {
+	ch.legsText(&b, ch.Way(ch.specs, partition))
+	for i := range ch.specs {
+		if s := &ch.specs[i]; s.Beside != nil {
+			if way := ch.wayFrom(ch.specs, s, partition); way != nil {
 				b.WriteString("packet-in by " + s.Name)
-				p.legsText(&b, way)
+				ch.legsText(&b, way)
 			}
 		}
 	}
@@ -229,7 +236,7 @@ func (p *Plan) wayText(specs []weft.Spec, partition string) string {
 
 // legsText writes the number of crossings of a way, and a line for each of its
 // legs.
-func (p *Plan) legsText(b *strings.Builder, way []Leg) {
+func (ch *chart) legsText(b *strings.Builder, way []Leg) {
 	fmt.Fprintf(b, ": %s\n", count(len(way)-1, "crossing"))
 	for i, leg := range way {
 		stages := strings.Join(leg.Stages, " > ")
@@ -240,20 +247,20 @@ func (p *Plan) legsText(b *strings.Builder, way []Leg) {
 			fmt.Fprintf(b, "  %s: %s\n", leg.Worker, stages)
 			continue
 		}
-		fmt.Fprintf(b, "  ──%s─▶ %s%s: %s\n", leg.Transport, leg.Worker, p.spread(leg.Worker), stages)
+		fmt.Fprintf(b, "  ──%s─▶ %s%s: %s\n", leg.Transport, leg.Worker, ch.spread(leg.Worker), stages)
 	}
 }
 
 // spread says which replica of a worker a packet-in goes to.
-func (p *Plan) spread(worker string) string {
-	if w := p.Worker(worker); w.Replicas > 1 {
+func (ch *chart) spread(worker string) string {
+	if w := ch.Worker(worker); w.Replicas > 1 {
 		return fmt.Sprintf(" (one of %d, by %s)", w.Replicas, w.Balance)
 	}
 	return ""
 }
 
 // trafficText writes calls and events between workers as a table.
-func (p *Plan) trafficText(b *strings.Builder, traffic []Traffic) {
+func (ch *chart) trafficText(b *strings.Builder, traffic []Traffic) {
 	if len(traffic) == 0 {
 		return
 	}
@@ -264,7 +271,7 @@ func (p *Plan) trafficText(b *strings.Builder, traffic []Traffic) {
 			cells[2] = fmt.Sprintf("%d by %s", len(t.Calls), t.Transport)
 		}
 		if len(t.Events) > 0 {
-			cells[3] = fmt.Sprintf("%d by %s", len(t.Events), p.Events)
+			cells[3] = fmt.Sprintf("%d by %s", len(t.Events), ch.Events)
 		}
 		rows = append(rows, cells)
 	}
@@ -285,4 +292,26 @@ func (p *Plan) trafficText(b *strings.Builder, traffic []Traffic) {
 		}
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
+}
+
+// appsText says where in the pipeline each app is, empty if there is none.
+func (ch *chart) appsText() string {
+	var b strings.Builder
+	for i, stage := range ch.Stages(ch.specs) {
+		a := ch.App(stage)
+		if a == nil {
+			continue
+		}
+		before, after := "first", "the last stage"
+		if i > 0 {
+			before = "after " + ch.Stages(ch.specs)[i-1]
+		}
+		if list := ch.Stages(ch.specs); i+1 < len(list) {
+			after = "before " + list[i+1]
+		}
+		b.WriteString("\napp " + a.Name + ": " + before + ", " + after + "; " + map[string]string{
+			AbsentHold: "packets wait while it is absent", AbsentSkip: "skipped while it is absent", AbsentDrop: "packets are dropped while it is absent",
+		}[a.Absent] + " or does not answer within " + a.Timeout.String() + "\n")
+	}
+	return b.String()
 }

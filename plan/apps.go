@@ -219,12 +219,12 @@ func (f *fit) apps() {
 
 // withApps returns the stages of a plan that does not list them, with its apps
 // in front of forwarding.
-func (p *Plan) withApps(stages []string) []string {
+func withApps(stages []string, apps []App) []string {
 	at := slices.Index(stages, "forwarding")
 	if at < 0 {
 		at = len(stages)
 	}
-	for _, a := range p.Apps {
+	for _, a := range apps {
 		if a.Kind != AppObserver {
 			stages = slices.Insert(stages, at, a.Name)
 			at++

@@ -145,7 +145,7 @@ func (f *fit) scale(s *weft.Spec) {
 	for _, x := range p.Partitions {
 		if all == nil && first[x.Name] == nil {
 			f.once("absent " + s.Name + " " + x.Name)
-			f.fail("partitions."+x.Name, "partitions.%s: no %s, which each partition needs one of (there is one in %s); add %s to %s", x.Name, s.Name, orNone(p.hostNames(s.Name, nil)), s.Name, p.whereto(x.Name))
+			f.fail("partitions."+x.Name, "partitions.%s: no %s, which each partition needs one of (there is one in %s); add %s to %s", x.Name, s.Name, orNone(p.hostNames(s.Name, nil)), s.Name, f.whereto(x.Name))
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (f *fit) partners(s *weft.Spec) {
 	}
 	for _, x := range p.Partitions {
 		if !served[x.Name] && !served[""] && f.once("absent "+s.Name+" "+x.Name) {
-			f.fail("partitions."+x.Name, "partitions.%s: no %s, though others have it for themselves (%s), and it works with the help of all; add %s to %s", x.Name, s.Name, orNone(p.hostNames(s.Name, nil)), s.Name, p.whereto(x.Name))
+			f.fail("partitions."+x.Name, "partitions.%s: no %s, though others have it for themselves (%s), and it works with the help of all; add %s to %s", x.Name, s.Name, orNone(p.hostNames(s.Name, nil)), s.Name, f.whereto(x.Name))
 		}
 	}
 }
@@ -192,9 +192,9 @@ func (p *Plan) hostNames(service string, except *Worker) (names []string) {
 }
 
 // whereto says to which worker of a partition a service could be added.
-func (p *Plan) whereto(partition string) string {
-	for i := range p.Workers {
-		if w := &p.Workers[i]; w.Partition == partition && w.Replicas == 1 {
+func (f *fit) whereto(partition string) string {
+	for i := range f.plan.Workers {
+		if w := &f.plan.Workers[i]; w.Partition == partition && w.Replicas == 1 {
 			return "workers." + w.Name + ".services"
 		}
 	}
@@ -260,7 +260,7 @@ func (f *fit) need(w *Worker, s *weft.Spec, does, what string, provider *weft.Sp
 		}
 		to := path
 		if provider.Scale != weft.Any && w.Replicas > 1 {
-			to = p.whereto(w.Partition)
+			to = f.whereto(w.Partition)
 		}
 		f.fail(path+"."+s.Name, "%s: %s %s %s, but service %s is in no worker; add %s to %s", path, s.Name, does, what, provider.Name, provider.Name, to)
 		return
@@ -273,7 +273,7 @@ func (f *fit) need(w *Worker, s *weft.Spec, does, what string, provider *weft.Sp
 	case w.Partition != "":
 		if f.once("absent " + provider.Name + " " + w.Partition) {
 			f.fail(path+"."+s.Name, "%s: %s %s %s, but %s is in workers of other partitions only (%s); add %s to %s, or to a worker of no partition",
-				path, s.Name, does, what, provider.Name, orNone(there), provider.Name, p.whereto(w.Partition))
+				path, s.Name, does, what, provider.Name, orNone(there), provider.Name, f.whereto(w.Partition))
 		}
 	case does == "calls" && !directed(what) && !p.AsOne(f.specs)[provider.Name]: // events of all partitions may come together, but such a call has one server
 		if f.once("which " + s.Name + " " + w.Name) {
@@ -321,7 +321,7 @@ func (f *fit) pipeline() {
 	for _, x := range p.Partitions {
 		for _, name := range staged {
 			if p.Has(name) && !p.runs(name, x.Name) && f.once("absent "+name+" "+x.Name) {
-				f.fail("partitions."+x.Name, "partitions.%s: no %s, a stage of the pipeline; add %s to %s, or to a worker of no partition", x.Name, name, name, p.whereto(x.Name))
+				f.fail("partitions."+x.Name, "partitions.%s: no %s, a stage of the pipeline; add %s to %s, or to a worker of no partition", x.Name, name, name, f.whereto(x.Name))
 			}
 		}
 	}

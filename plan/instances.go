@@ -138,7 +138,7 @@ func (p *Plan) Stages(specs []weft.Spec) []string {
 			list = append(list, name)
 		}
 	}
-	return p.withApps(list)
+	return withApps(list, p.Apps)
 }
 
 // Leg is a part of the way of a packet-in through the pipeline that one worker

@@ -21,7 +21,7 @@ func (j *judge) sharedMemory() {
 	told := map[int]bool{} // by link; -1 is the plan's transport
 	for i := range p.Workers {
 		from := &p.Workers[i]
-		ways := p.waysFrom(from.Name)
+		ways := j.waysFrom(from.Name)
 		for k := range p.Workers {
 			to := &p.Workers[k]
 			n, ok := ways[to.Name]
@@ -43,9 +43,9 @@ func (j *judge) sharedMemory() {
 
 // waysFrom returns, for what a worker sends, the index in Links of the link to
 // each worker that is named in one, and that to all others as "*"; -1 is none.
-func (p *Plan) waysFrom(worker string) map[string]int {
+func (j *judge) waysFrom(worker string) map[string]int {
 	ways := map[string]int{}
-	for i, l := range p.Links {
+	for i, l := range j.plan.Links {
 		if l.From != "*" && l.From != worker {
 			continue
 		}

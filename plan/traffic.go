@@ -36,7 +36,7 @@ func (p *Plan) Traffic(specs []weft.Spec) []Traffic {
 			}
 			everywhere := w.Partition == "" || asOne[name]
 			for _, m := range s.Calls {
-				for _, o := range p.providers(specs, w, everywhere && directed(m.MethodName()), func(o *weft.Spec) bool {
+				for _, o := range providers(p, specs, w, everywhere && directed(m.MethodName()), func(o *weft.Spec) bool {
 					return slices.ContainsFunc(o.Serves, func(x weft.Method) bool { return x.MethodName() == m.MethodName() })
 				}) {
 					t := at(w.Name, o)
@@ -44,7 +44,7 @@ func (p *Plan) Traffic(specs []weft.Spec) []Traffic {
 				}
 			}
 			for _, e := range s.Wants() {
-				for _, o := range p.providers(specs, w, everywhere, func(o *weft.Spec) bool {
+				for _, o := range providers(p, specs, w, everywhere, func(o *weft.Spec) bool {
 					return slices.ContainsFunc(o.Publishes, func(x weft.Subject) bool { return x.SubjectName() == e.SubjectName() })
 				}) {
 					t := at(o, w.Name)
@@ -68,7 +68,7 @@ func (p *Plan) Traffic(specs []weft.Spec) []Traffic {
 // those within its reach, or all of them, because a service that works for all
 // partitions, or is clustered, receives the events of each and makes routed
 // calls to each.
-func (p *Plan) providers(specs []weft.Spec, w *Worker, each bool, is func(*weft.Spec) bool) (names []string) {
+func providers(p *Plan, specs []weft.Spec, w *Worker, each bool, is func(*weft.Spec) bool) (names []string) {
 	for i := range specs {
 		if !is(&specs[i]) {
 			continue

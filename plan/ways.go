@@ -24,27 +24,16 @@ type Way struct {
 	Apart bool
 }
 
+// A wayFinder collects the ways between the services of a plan.
+type wayFinder struct {
+	*Plan
+	specs []weft.Spec
+	ways  map[[3]string]*Way // by from, to and kind
+}
+
 // Ways returns how services reach each other, by their declarations, sorted.
 func (p *Plan) Ways(specs []weft.Spec) []Way {
-	ways := map[[3]string]*Way{}
-	add := func(from, to, kind, fromWorker, toWorker string) {
-		key := [3]string{from, to, kind}
-		if ways[key] == nil {
-			ways[key] = &Way{From: from, To: to, Kind: kind}
-		}
-		way := ways[key]
-		t := Inproc // a provider in the same process is preferred
-		if fromWorker != toWorker {
-			t = p.TransportBetween(fromWorker, toWorker)
-			if kind == EventWay {
-				t = p.Events
-			}
-			way.Apart = way.Apart || p.Worker(fromWorker).Machine != p.Worker(toWorker).Machine
-		}
-		if !slices.Contains(way.Transports, t) {
-			way.Transports = append(way.Transports, t)
-		}
-	}
+	wf := &wayFinder{Plan: p, specs: specs, ways: map[[3]string]*Way{}}
 	asOne := p.AsOne(specs)
 	for i := range p.Workers {
 		w := &p.Workers[i]
@@ -53,14 +42,14 @@ func (p *Plan) Ways(specs []weft.Spec) []Way {
 			if s == nil {
 				continue
 			}
-			p.waysOf(specs, w, s, w.Partition == "" || asOne[name], add)
+			wf.waysOf(w, s, w.Partition == "" || asOne[name])
 		}
 	}
-	for _, partition := range p.parts() {
-		p.packetWays(specs, partition, add)
+	for _, partition := range wf.parts() {
+		wf.packetWays(partition)
 	}
-	list := make([]Way, 0, len(ways))
-	for _, w := range ways {
+	list := make([]Way, 0, len(wf.ways))
+	for _, w := range wf.ways {
 		slices.Sort(w.Transports)
 		list = append(list, *w)
 	}
@@ -70,11 +59,31 @@ func (p *Plan) Ways(specs []weft.Spec) []Way {
 	return list
 }
 
+// add adds a way from a worker to another.
+func (wf *wayFinder) add(from, to, kind, fromWorker, toWorker string) {
+	key := [3]string{from, to, kind}
+	if wf.ways[key] == nil {
+		wf.ways[key] = &Way{From: from, To: to, Kind: kind}
+	}
+	way := wf.ways[key]
+	t := Inproc // a provider in the same process is preferred
+	if fromWorker != toWorker {
+		t = wf.TransportBetween(fromWorker, toWorker)
+		if kind == EventWay {
+			t = wf.Events
+		}
+		way.Apart = way.Apart || wf.Worker(fromWorker).Machine != wf.Worker(toWorker).Machine
+	}
+	if !slices.Contains(way.Transports, t) {
+		way.Transports = append(way.Transports, t)
+	}
+}
+
 // waysOf adds the calls and events of a service in a worker.
-func (p *Plan) waysOf(specs []weft.Spec, w *Worker, s *weft.Spec, everywhere bool, add func(from, to, kind, fromWorker, toWorker string)) {
-	for i := range specs {
-		o := &specs[i]
-		if o.Name == s.Name || !p.Has(o.Name) {
+func (wf *wayFinder) waysOf(w *Worker, s *weft.Spec, everywhere bool) {
+	for i := range wf.specs {
+		o := &wf.specs[i]
+		if o.Name == s.Name || !wf.Has(o.Name) {
 			continue
 		}
 		called, each := false, false
@@ -84,15 +93,15 @@ func (p *Plan) waysOf(specs []weft.Spec, w *Worker, s *weft.Spec, everywhere boo
 			}
 		}
 		if called {
-			for _, to := range p.within(w, o.Name, each) {
-				add(s.Name, o.Name, CallWay, w.Name, to)
+			for _, to := range wf.within(w, o.Name, each) {
+				wf.add(s.Name, o.Name, CallWay, w.Name, to)
 			}
 		}
 		if slices.ContainsFunc(s.Wants(), func(e weft.Subject) bool {
 			return slices.ContainsFunc(o.Publishes, func(x weft.Subject) bool { return x.SubjectName() == e.SubjectName() })
 		}) {
-			for _, from := range p.within(w, o.Name, everywhere) {
-				add(o.Name, s.Name, EventWay, from, w.Name)
+			for _, from := range wf.within(w, o.Name, everywhere) {
+				wf.add(o.Name, s.Name, EventWay, from, w.Name)
 			}
 		}
 	}
@@ -100,13 +109,13 @@ func (p *Plan) waysOf(specs []weft.Spec, w *Worker, s *weft.Spec, everywhere boo
 
 // within returns the workers that provide a service to a worker: each of them, or
 // those within its reach, of which itself is preferred.
-func (p *Plan) within(w *Worker, service string, each bool) []string {
+func (wf *wayFinder) within(w *Worker, service string, each bool) []string {
 	if each {
-		return p.hostNames(service, nil)
+		return wf.hostNames(service, nil)
 	}
 	var own, all []string
-	for i := range p.Workers {
-		switch o := &p.Workers[i]; {
+	for i := range wf.Workers {
+		switch o := &wf.Workers[i]; {
 		case !slices.Contains(o.Services, service):
 		case o.Partition == "":
 			all = append(all, o.Name)
@@ -124,27 +133,27 @@ func (p *Plan) within(w *Worker, service string, each bool) []string {
 }
 
 // parts returns the names of the partitions, or the empty one if there are none.
-func (p *Plan) parts() []string {
-	if len(p.Partitions) == 0 {
+func (wf *wayFinder) parts() []string {
+	if len(wf.Partitions) == 0 {
 		return []string{""}
 	}
-	return p.partitionNames()
+	return wf.partitionNames()
 }
 
 // packetWays adds the way of a packet-in of a partition from stage to stage.
-func (p *Plan) packetWays(specs []weft.Spec, partition string, add func(from, to, kind, fromWorker, toWorker string)) {
-	i := slices.IndexFunc(specs, func(s weft.Spec) bool { return s.Pipeline })
+func (wf *wayFinder) packetWays(partition string) {
+	i := slices.IndexFunc(wf.specs, func(s weft.Spec) bool { return s.Pipeline })
 	if i < 0 {
 		return
 	}
-	legs := p.Way(specs, partition)
+	legs := wf.Way(wf.specs, partition)
 	if len(legs) == 0 {
 		return
 	}
-	before, at := specs[i].Name, legs[0].Worker
+	before, at := wf.specs[i].Name, legs[0].Worker
 	for _, leg := range legs {
 		for _, stage := range leg.Stages {
-			add(before, stage, PacketWay, at, leg.Worker)
+			wf.add(before, stage, PacketWay, at, leg.Worker)
 			before, at = stage, leg.Worker
 		}
 	}

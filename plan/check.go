@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/weft-sdn/weft"
-	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/document"
 )
 
@@ -41,23 +40,6 @@ func (p *Plan) Check(specs []weft.Spec) error {
 	f.pipeline()
 	f.listening()
 	return p.report(f.mistakes)
-}
-
-// fit checks a plan against the services' declarations.
-type fit struct {
-	judge
-	specs []weft.Spec
-	told  map[string]bool // what is reported once only
-	there map[string]bool // the services that are in a worker
-}
-
-// once reports whether a key is new.
-func (f *fit) once(key string) bool {
-	if f.told[key] {
-		return false
-	}
-	f.told[key] = true
-	return true
 }
 
 // known checks the names of services.
@@ -98,17 +80,6 @@ func (f *fit) configurable(path string, s Section) {
 	if spec := specOf(f.specs, s.Service); spec != nil && spec.Config == nil {
 		f.fail(path, "%s: service %s has nothing to configure; take its settings out", path, s.Service)
 	}
-}
-
-// hosts returns the workers that run a service.
-func (p *Plan) hosts(service string) []*Worker {
-	var list []*Worker
-	for i := range p.Workers {
-		if slices.Contains(p.Workers[i].Services, service) {
-			list = append(list, &p.Workers[i])
-		}
-	}
-	return list
 }
 
 // scale checks how many of a service there are.
@@ -172,23 +143,6 @@ func (f *fit) partners(s *weft.Spec) {
 			f.fail("partitions."+x.Name, "partitions.%s: no %s, though others have it for themselves (%s), and it works with the help of all; add %s to %s", x.Name, s.Name, orNone(p.hostNames(s.Name, nil)), s.Name, f.whereto(x.Name))
 		}
 	}
-}
-
-func (p *Plan) partitionNames() (names []string) {
-	for _, x := range p.Partitions {
-		names = append(names, x.Name)
-	}
-	return names
-}
-
-// hostNames returns the names of the workers that run a service, except one.
-func (p *Plan) hostNames(service string, except *Worker) (names []string) {
-	for _, w := range p.hosts(service) {
-		if w != except {
-			names = append(names, w.Name)
-		}
-	}
-	return names
 }
 
 // whereto says to which worker of a partition a service could be added.
@@ -281,12 +235,6 @@ func (f *fit) need(w *Worker, s *weft.Spec, does, what string, provider *weft.Sp
 				path, s.Name, what, provider.Name, orNone(there), w.Name, s.Name)
 		}
 	}
-}
-
-// directed reports whether a call finds its servers by the switches that it is
-// about, or is put to all.
-func directed(method string) bool {
-	return api.RulesOf(method).GetRoute() != nil
 }
 
 // pipeline checks that the stages are in the plan, are stages, and can be

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weft-sdn/weft"
+	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -206,4 +207,38 @@ func specOf(specs []weft.Spec, name string) *weft.Spec {
 		return &specs[i]
 	}
 	return nil
+}
+
+// hosts returns the workers that run a service.
+func (p *Plan) hosts(service string) []*Worker {
+	var list []*Worker
+	for i := range p.Workers {
+		if slices.Contains(p.Workers[i].Services, service) {
+			list = append(list, &p.Workers[i])
+		}
+	}
+	return list
+}
+
+// hostNames returns the names of the workers that run a service, except one.
+func (p *Plan) hostNames(service string, except *Worker) (names []string) {
+	for _, w := range p.hosts(service) {
+		if w != except {
+			names = append(names, w.Name)
+		}
+	}
+	return names
+}
+
+func (p *Plan) partitionNames() (names []string) {
+	for _, x := range p.Partitions {
+		names = append(names, x.Name)
+	}
+	return names
+}
+
+// directed reports whether a call finds its servers by the switches that it is
+// about, or is put to all.
+func directed(method string) bool {
+	return api.RulesOf(method).GetRoute() != nil
 }

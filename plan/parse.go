@@ -2,11 +2,8 @@ package plan
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/internal/document"
@@ -33,63 +30,6 @@ func Parse(source string, text []byte) (*Plan, error) {
 	}
 	p.unread = nil
 	return p, nil
-}
-
-// maxMistakes is the most mistakes that Parse reports; nobody reads more.
-const maxMistakes = 100
-
-// report turns mistakes into an error, sorted by line.
-func (p *Plan) report(mistakes []document.Mistake) error {
-	slices.SortStableFunc(mistakes, func(a, b document.Mistake) int { return cmp.Compare(a.Line, b.Line) })
-	var errs []error
-	mistakes = slices.Compact(mistakes)
-	if more := len(mistakes) - maxMistakes; more > 0 {
-		mistakes = append(mistakes[:maxMistakes:maxMistakes], document.Mistake{Line: mistakes[maxMistakes].Line, Text: fmt.Sprintf("and %d more mistakes from here on", more)})
-	}
-	for _, m := range mistakes {
-		switch {
-		case m.Line > 0:
-			errs = append(errs, fmt.Errorf("%s:%d: %s", p.source, m.Line, m.Text))
-		case p.source != "":
-			errs = append(errs, fmt.Errorf("%s: %s", p.source, m.Text))
-		default:
-			errs = append(errs, errors.New(m.Text))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// defaults fills in omitted values.
-func (p *Plan) defaults() {
-	if p.Name == "" {
-		base := filepath.Base(p.source)
-		p.Name = strings.Trim(notName.ReplaceAllString(strings.TrimSuffix(base, filepath.Ext(base)), "-"), "-._")
-		p.Name = p.Name[:min(len(p.Name), maxName)]
-	}
-	p.Name = cmp.Or(p.Name, "plan")
-	p.Transport = cmp.Or(p.Transport, defaultTransport)
-	p.Events = cmp.Or(p.Events, defaultEvents)
-	p.Balance = cmp.Or(p.Balance, defaultBalance)
-	if _, set := p.lines["bus.replicas"]; !set || p.unread["bus.replicas"] {
-		p.Bus.Replicas = 1
-	}
-	for i := range p.Workers {
-		w := &p.Workers[i]
-		path := "workers." + w.Name + ".replicas"
-		if _, set := p.lines[path]; !set || p.unread[path] {
-			w.Replicas = 1
-			if w.Autoscale != nil {
-				w.Replicas = max(1, w.Autoscale.Min)
-			}
-		}
-		w.Balance = cmp.Or(w.Balance, p.Balance)
-		w.Listen = cmp.Or(w.Listen, defaultListen)
-	}
-	for i := range p.Apps {
-		a := &p.Apps[i]
-		a.Kind = cmp.Or(a.Kind, AppStage)
-		a.Absent, a.Timeout = cmp.Or(a.Absent, AbsentHold), cmp.Or(a.Timeout, defaultAppTimeout)
-	}
 }
 
 // sections reads the settings of services.

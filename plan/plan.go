@@ -9,6 +9,9 @@
 package plan
 
 import (
+	"cmp"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -251,3 +254,53 @@ func orNone(list []string) string {
 	}
 	return strings.Join(list, ", ")
 }
+
+// defaults fills in omitted values.
+func (p *Plan) defaults() {
+	if p.Name == "" {
+		base := filepath.Base(p.source)
+		p.Name = strings.Trim(notName.ReplaceAllString(strings.TrimSuffix(base, filepath.Ext(base)), "-"), "-._")
+		p.Name = p.Name[:min(len(p.Name), maxName)]
+	}
+	p.Name = cmp.Or(p.Name, "plan")
+	p.Transport = cmp.Or(p.Transport, defaultTransport)
+	p.Events = cmp.Or(p.Events, defaultEvents)
+	p.Balance = cmp.Or(p.Balance, defaultBalance)
+	if _, set := p.lines["bus.replicas"]; !set || p.unread["bus.replicas"] {
+		p.Bus.Replicas = 1
+	}
+	for i := range p.Workers {
+		w := &p.Workers[i]
+		path := "workers." + w.Name + ".replicas"
+		if _, set := p.lines[path]; !set || p.unread[path] {
+			w.Replicas = 1
+			if w.Autoscale != nil {
+				w.Replicas = max(1, w.Autoscale.Min)
+			}
+		}
+		w.Balance = cmp.Or(w.Balance, p.Balance)
+		w.Listen = cmp.Or(w.Listen, defaultListen)
+	}
+	for i := range p.Apps {
+		a := &p.Apps[i]
+		a.Kind = cmp.Or(a.Kind, AppStage)
+		a.Absent, a.Timeout = cmp.Or(a.Absent, AbsentHold), cmp.Or(a.Timeout, defaultAppTimeout)
+	}
+}
+
+// The bounds of values.
+const (
+	maxName     = 50 // of workers and partitions; leaves room for -999
+	maxReplicas = 256
+	maxStandby  = 4
+	minMemory   = 16 << 20
+	maxMemory   = 1 << 50
+)
+
+var (
+	label   = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?$`)
+	serial  = regexp.MustCompile(`^(.+)-([1-9][0-9]*)$`)
+	notName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+	envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	service = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
+)

@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,3 +178,27 @@ func colon(path string) string {
 func limits(what string) document.Limits {
 	return document.Limits{What: what, Octets: 256 << 10, Lines: 10_000}
 }
+
+// report turns mistakes into an error, sorted by line.
+func (p *Plan) report(mistakes []document.Mistake) error {
+	slices.SortStableFunc(mistakes, func(a, b document.Mistake) int { return cmp.Compare(a.Line, b.Line) })
+	var errs []error
+	mistakes = slices.Compact(mistakes)
+	if more := len(mistakes) - maxMistakes; more > 0 {
+		mistakes = append(mistakes[:maxMistakes:maxMistakes], document.Mistake{Line: mistakes[maxMistakes].Line, Text: fmt.Sprintf("and %d more mistakes from here on", more)})
+	}
+	for _, m := range mistakes {
+		switch {
+		case m.Line > 0:
+			errs = append(errs, fmt.Errorf("%s:%d: %s", p.source, m.Line, m.Text))
+		case p.source != "":
+			errs = append(errs, fmt.Errorf("%s: %s", p.source, m.Text))
+		default:
+			errs = append(errs, errors.New(m.Text))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// maxMistakes is the most mistakes that Parse reports; nobody reads more.
+const maxMistakes = 100

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,47 +13,9 @@ import (
 	"github.com/weft-sdn/weft/internal/document"
 )
 
-// The bounds of values.
-const (
-	maxName     = 50 // of workers and partitions; leaves room for -999
-	maxReplicas = 256
-	maxStandby  = 4
-	minMemory   = 16 << 20
-	maxMemory   = 1 << 50
-)
-
-var (
-	label   = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?$`)
-	serial  = regexp.MustCompile(`^(.+)-([1-9][0-9]*)$`)
-	notName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
-	envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	service = regexp.MustCompile(`^[a-z][a-z0-9]*$`)
-)
-
 // classes returns the names of the classes.
 func classes() []string {
 	return []string{weft.RealTime.String(), weft.Latency.String(), weft.Compute.String()}
-}
-
-// judge collects what is wrong with a plan.
-type judge struct {
-	plan     *Plan
-	mistakes []document.Mistake
-}
-
-// fail reports a mistake at the line of a key, or of the closest key above it
-// that the file has; none of a key whose value could not be read.
-func (j *judge) fail(path, format string, args ...any) {
-	if j.plan.unread[path] {
-		return
-	}
-	line := 0
-	for at := path; at != "" && line == 0; {
-		line = j.plan.lines[at]
-		i := strings.LastIndex(at, ".")
-		at = at[:max(i, 0)]
-	}
-	j.mistakes = append(j.mistakes, document.Mistake{Line: line, Text: document.Wording(format, args...)})
 }
 
 // invalid returns what is wrong with a plan whatever the services are.
@@ -76,23 +37,6 @@ func (p *Plan) invalid() []document.Mistake {
 		j.section("config."+s.Service, s)
 	}
 	return j.mistakes
-}
-
-// maxItems is how many processes there may be, workers, links, and services of a
-// worker.
-const maxItems = 4096
-
-// few reports a list that is longer than maxItems.
-func (j *judge) few(path string, n int) {
-	if n > maxItems {
-		j.fail(path, "%s: %d of them; at most %d are allowed", path, n, maxItems)
-	}
-}
-
-func (j *judge) choice(path, is string, allowed []string) {
-	if !slices.Contains(allowed, is) {
-		j.fail(path, "%s: want one of %s, not %q", path, strings.Join(allowed, ", "), is)
-	}
 }
 
 func (j *judge) section(path string, s Section) {
@@ -204,12 +148,6 @@ func compareRanges(a, b flow.DPIDRange) int {
 		return 1
 	}
 	return 0
-}
-
-func (j *judge) label(path, what, name string) {
-	if len(name) > maxName || !label.MatchString(name) {
-		j.fail(path, "%s: the name of a %s is up to %d lower-case letters, digits and dashes, and begins with a letter, not %q", path, what, maxName, name)
-	}
 }
 
 func (j *judge) workers() {

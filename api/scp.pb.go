@@ -579,9 +579,10 @@ type ScpPair struct {
 	ConsumerType string `protobuf:"bytes,9,opt,name=consumer_type,json=consumerType,proto3" json:"consumer_type,omitempty"`
 	// Whether these are requests that the front has passed on, of which switches count no packets.
 	Front bool `protobuf:"varint,10,opt,name=front,proto3" json:"front,omitempty"`
-	// Those requests, and how many of them had no answer below 400.
+	// Those requests.
 	Requests uint64 `protobuf:"varint,11,opt,name=requests,proto3" json:"requests,omitempty"`
-	Errors   uint64 `protobuf:"varint,12,opt,name=errors,proto3" json:"errors,omitempty"`
+	// How many of them had no answer below 400.
+	Errors uint64 `protobuf:"varint,12,opt,name=errors,proto3" json:"errors,omitempty"`
 	// The mean time until their answers, in milliseconds.
 	MeanMs        float64 `protobuf:"fixed64,13,opt,name=mean_ms,json=meanMs,proto3" json:"mean_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -213,10 +214,31 @@ func FileLimits(what string) document.Limits {
 // it could.
 func notHTTP2(u *url.URL, text string) error {
 	switch {
-	case !strings.Contains(text, "server preface"):
-		return nil
-	case strings.Contains(text, "use of closed network connection"): // gRPC has waited, and closed it
+	case strings.Contains(text, "server preface") && strings.Contains(text, "use of closed network connection"): // gRPC has waited, and closed it
 		return fmt.Errorf("what listens at %s accepts connections and answers nothing: is the controller stopped, or overloaded?", u)
+	case strings.Contains(text, "server preface"),
+		(strings.Contains(text, "broken pipe") || strings.Contains(text, "connection reset by peer")) && refusesPlain(u.Host): // its answer was lost with the connection
+		return fmt.Errorf("what answers at %s does not speak HTTP without TLS (%s): try https://%s, with --ca", u, text, u.Host)
 	}
-	return fmt.Errorf("what answers at %s does not speak HTTP without TLS (%s): try https://%s, with --ca", u, text, u.Host)
+	return nil
+}
+
+// refusesPlain reports whether what listens at an address ends a connection without TLS, by
+// an alert of TLS or in words of HTTP/1. It is sent no more than the header of a record: what
+// a server has not read makes its answer be lost.
+func refusesPlain(address string) bool {
+	conn, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if conn.SetDeadline(time.Now().Add(time.Second)) != nil {
+		return false
+	}
+	if _, err := io.WriteString(conn, "PRI *"); err != nil {
+		return false
+	}
+	answer := make([]byte, 5)
+	n, _ := io.ReadFull(conn, answer) // what there is decides
+	return n > 1 && answer[0] == 0x15 && answer[1] == 3 || string(answer[:n]) == "HTTP/"
 }

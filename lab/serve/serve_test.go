@@ -47,9 +47,7 @@ func TestLab(t *testing.T) {
 		c.call("POST", at+"/ping", &api.PingLabRequest{From: "h1", To: "h2"}, r)
 		return r
 	}
-	if r := ping(); r.GetReceived() != 3 {
-		t.Errorf("ping: %v", r)
-	}
+	testwait.Until(t, "all answers to a ping", func() bool { return ping().GetReceived() == 3 }) // some come late on a busy machine
 	link := &api.LabLink{}
 	c.call("POST", at+"/links:set", &api.SetLabLinkRequest{Link: "s1:2-s2:2", Silent: proto.Bool(true)}, link)
 	if link.GetState() != "silent" || ping().GetReceived() != 0 {

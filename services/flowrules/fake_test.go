@@ -33,8 +33,9 @@ type fakeSwitch struct {
 	distort    func(*flow.Entry)        // how it tells its entries
 	adds       []flow.Entry             // in the order in which it took or refused them
 	deletes    int
-	rewrites   int                    // adds of what was there already just so, other than
-	unsure     map[flow.EntryKey]bool // after it has refused a change of it
+	lost       map[flow.EntryKey]time.Time // when it told that an entry has ended
+	rewrites   int                         // adds of what was there already just so, other than
+	unsure     map[flow.EntryKey]bool      // after it has refused a change of it
 	batches    int
 	busy       int // calls at this moment
 	crossed    bool
@@ -50,6 +51,7 @@ func newFakeSwitch(sw flow.DPID) *fakeSwitch {
 	return &fakeSwitch{
 		dpid: sw, version: "1.3",
 		entries: map[flow.EntryKey]*fakeEntry{}, objects: map[objectKey]body{}, refuse: map[flow.EntryKey]string{}, unsure: map[flow.EntryKey]bool{},
+		lost: map[flow.EntryKey]time.Time{},
 	}
 }
 
@@ -57,6 +59,10 @@ type fakeEntry struct {
 	flow.Entry
 	since time.Time
 }
+
+// noticeTime is how long the notice of an entry's end may be on its way: what has been read
+// meanwhile does not have the entry, which is written then, and again for the notice.
+const noticeTime = 10 * time.Millisecond
 
 // expire ends the entries whose time is over.
 func (s *fakeSwitch) expire(now time.Time) {
@@ -74,6 +80,7 @@ func (s *fakeSwitch) lose(k flow.EntryKey, reason string) {
 	e := s.entries[k]
 	delete(s.entries, k)
 	if s.up && e.Flags&flow.FlagSendRem != 0 && s.removed != nil {
+		s.lost[k] = time.Now()
 		m := &api.FlowRemoved{Flow: api.NewFlowEntry(s.dpid, &e.Entry), Reason: reason}
 		go s.removed(m)
 	}
@@ -106,7 +113,7 @@ func (s *fakeSwitch) mod(m *flow.Mod, now time.Time) *api.ApplyFailure {
 		if have == nil && s.room > 0 && len(s.entries) >= s.room {
 			return &api.ApplyFailure{Text: "OFPET_FLOW_MOD_FAILED OFPFMFC_TABLE_FULL: no room in the table", Type: 5, Code: 1}
 		}
-		if have != nil && have.Same(&m.Entry) && !s.unsure[k] {
+		if have != nil && have.Same(&m.Entry) && !s.unsure[k] && now.Sub(s.lost[k]) > noticeTime {
 			s.rewrites++
 		}
 		delete(s.unsure, k)

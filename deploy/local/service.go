@@ -23,6 +23,7 @@ import (
 // sees.
 type Service struct {
 	network
+	settings
 
 	worker    *Worker
 	Group     *Group
@@ -61,8 +62,6 @@ type Service struct {
 	open     func(flow.DPID) weft.StageFunc
 	mistakes []error
 	ready    bool
-	config   any    // that it runs with
-	plan     uint64 // generation of the plan with that configuration
 }
 
 // Handle registers the handler of a method.
@@ -312,14 +311,6 @@ func (s *Service) Takes() bool {
 }
 
 func (s *Service) Done() { s.busy.Add(-1) }
-
-// Generation returns the generation of the plan whose configuration the service
-// runs with.
-func (s *Service) Generation() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.plan
-}
 
 // Now returns the time of day by the clock that all processes share.
 func (s *Service) Now() time.Time {

@@ -3,11 +3,19 @@ package local
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 )
 
 // takeLimit is how long a service may take to take over a configuration.
 const takeLimit = 10 * time.Second
+
+// settings are the configuration that a service runs with, and the plan that has it.
+type settings struct {
+	mu     sync.Mutex // guards what follows
+	config any
+	plan   uint64 // generation of the plan
+}
 
 // takeover carries a new configuration to a service, as an event.
 type takeover struct {
@@ -35,14 +43,14 @@ func (s *Service) OnConfig(take func(ctx context.Context, old, new any) error) {
 }
 
 // Configured returns the configuration that the service runs with.
-func (s *Service) Configured() any {
+func (s *settings) Configured() any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.config
 }
 
 // Adopt records a configuration and the plan that it comes from.
-func (s *Service) Adopt(config any, generation uint64) {
+func (s *settings) Adopt(config any, generation uint64) {
 	s.mu.Lock()
 	s.config, s.plan = config, generation
 	s.mu.Unlock()
@@ -79,4 +87,12 @@ func (s *Service) give(ctx context.Context, old, new any) error {
 	case <-ctx.Done():
 		return fmt.Errorf("service %s has not taken it over within %v", s.Spec.Name, takeLimit)
 	}
+}
+
+// Generation returns the generation of the plan whose configuration the service
+// runs with.
+func (s *settings) Generation() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.plan
 }

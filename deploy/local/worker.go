@@ -180,7 +180,7 @@ func (w *Worker) Build(specs []weft.Spec, how Setup) (*Group, error) {
 			return nil, err
 		}
 		s := &Service{
-			worker: w, Group: g, Spec: spec, config: own, plan: how.Generation, inbox: newInbox(), Ended: make(chan struct{}), synced: make(chan struct{}),
+			worker: w, Group: g, Spec: spec, settings: settings{config: own, plan: how.Generation}, inbox: newInbox(), Ended: make(chan struct{}), synced: make(chan struct{}),
 			Prefix: how.Prefix, Log: w.log.With("service", spec.Name), metric: &Metrics{w.registry, spec.Name}, Subscriptions: map[string]*subscription{},
 			sent: newSent(spec, w.crossings),
 		}

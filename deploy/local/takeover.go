@@ -4,11 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 )
-
-// takeLimit is how long a service may take to take over a configuration.
-const takeLimit = 10 * time.Second
 
 // settings are the configuration that a service runs with, and the plan that has it.
 type settings struct {
@@ -54,39 +50,6 @@ func (s *settings) Adopt(config any, generation uint64) {
 	s.mu.Lock()
 	s.config, s.plan = config, generation
 	s.mu.Unlock()
-}
-
-// TakeOver passes the running service a configuration that differs only in keys
-// of Live. If the service fails, takeOver passes it the former one.
-func (s *Service) TakeOver(ctx context.Context, config any) error {
-	old := s.Configured()
-	err := s.give(ctx, old, config)
-	if err == nil {
-		return nil
-	}
-	if back := s.give(ctx, config, old); back != nil {
-		s.Log.Warn("the service did not go back to its former configuration", "error", back)
-	}
-	return err
-}
-
-func (s *Service) give(ctx context.Context, old, new any) error {
-	ctx, cancel := context.WithTimeout(ctx, takeLimit)
-	defer cancel()
-	t := &takeover{ctx: ctx, old: old, new: new, done: make(chan error, 1)}
-	s.inbox.announce()
-	if !s.inbox.putNow(delivery{to: s.changes, event: t}) {
-		return fmt.Errorf("service %s is being stopped", s.Spec.Name)
-	}
-	select {
-	case err := <-t.done:
-		if err != nil {
-			return fmt.Errorf("service %s does not take it over: %w", s.Spec.Name, err)
-		}
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("service %s has not taken it over within %v", s.Spec.Name, takeLimit)
-	}
 }
 
 // Generation returns the generation of the plan whose configuration the service

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -14,15 +13,6 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 )
-
-// method is a method that a service of this process serves.
-type method struct {
-	name    string
-	decl    weft.Method
-	Server  *Service
-	handler atomic.Pointer[func(context.Context, any) (any, error)] // nil if not set up
-	work    Work                                                    // calls from other processes
-}
 
 // Call calls a method and returns its response: by pointer on this goroutine,
 // or encoded over the transport. Its errors are *api.Error in both cases.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,11 +22,11 @@ import (
 // sees.
 type Service struct {
 	network
+	registrations
 	settings
 
 	worker    *Worker
 	Group     *Group
-	Spec      *weft.Spec
 	Epoch     atomic.Uint64 // identifies this run: its start, ns since 1970
 	Prefix    string        // of its buckets
 	Log       *slog.Logger
@@ -44,78 +43,16 @@ type Service struct {
 	Clustered bool        // it is clustered across partitions
 	sent      *sent       // what it has sent to others
 
-	methods       []*method                // that it serves, even after its removal from the tables
-	Subscriptions map[string]*subscription // by subject
-	replicas      *subscription            // of changes in their number
-	changes       *subscription            // of its configuration
-	number        atomic.Uint64            // index<<32 | count
+	number atomic.Uint64 // index<<32 | count
 
 	Context context.Context // of its Run
 	cancel  context.CancelFunc
 	Ended   chan struct{} // closed when Run and the handling of events have ended
 	err     error         // of Run; valid once ended
-
-	asked  atomic.Pointer[func(question []byte) []byte]        // nil: not registered
-	limits atomic.Pointer[func(now int64) []*api.LimitReached] // likewise
-
-	mu       sync.Mutex // guards what follows
-	open     func(flow.DPID) weft.StageFunc
-	mistakes []error
-	ready    bool
-}
-
-// Handle registers the handler of a method.
-func (s *Service) Handle(m weft.Method, h func(context.Context, any) (any, error)) {
-	at := slices.IndexFunc(s.methods, func(own *method) bool { return own.name == m.MethodName() })
-	s.register(at >= 0, "the handler of "+m.MethodName(), func() bool {
-		return s.methods[at].handler.CompareAndSwap(nil, &h)
-	})
-}
-
-// Subscribe registers an event handler.
-func (s *Service) Subscribe(sub weft.Subject, h func(context.Context, any)) {
-	at := s.Subscriptions[sub.SubjectName()]
-	s.register(at != nil, "the handler of "+sub.SubjectName(), func() bool {
-		if at.handler != nil || at.base != nil {
-			return false
-		}
-		at.handler = h
-		return true
-	})
-}
-
-// Stage registers the service's stage.
-func (s *Service) Stage(open func(flow.DPID) weft.StageFunc) {
-	s.register(s.Spec.Stage, "its stage", func() bool {
-		if s.open != nil {
-			return false
-		}
-		s.open = open
-		return true
-	})
 }
 
 // ReportConfirmation records what a switch has confirmed, for those who watch packets.
 func (s *Service) ReportConfirmation(c *flow.Confirmation) { s.worker.recorder.confirmed(c) }
-
-// OnReplicas registers a handler of changes in the number of instances.
-func (s *Service) OnReplicas(h func(index, count int)) {
-	s.register(true, "the handler of replicas", func() bool {
-		if s.replicas.handler != nil {
-			return false
-		}
-		s.replicas.handler = func(_ context.Context, event any) {
-			n := event.(uint64)
-			h(int(n>>32), int(uint32(n)))
-		}
-		return true
-	})
-}
-
-// OnLimits registers what lists the limits that were reached lately.
-func (s *Service) OnLimits(list func(now int64) []*api.LimitReached) {
-	s.register(true, "what lists its limits", func() bool { return s.limits.CompareAndSwap(nil, &list) })
-}
 
 // Replicas returns this instance's number and the count of all.
 func (s *Service) Replicas() (index, count int) {
@@ -141,46 +78,10 @@ func (s *Service) AskPeer(ctx context.Context, instance string, question []byte)
 	return s.worker.cluster.AskPeer(ctx, s, instance, question)
 }
 
-// AnswerPeers registers the handler of questions from other instances.
-func (s *Service) AnswerPeers(h func([]byte) []byte) {
-	s.register(true, "what answers other instances", func() bool { return s.asked.CompareAndSwap(nil, &h) })
-}
-
-// AnswerAsked answers a question of another instance; false if nothing is
-// registered for that.
-func (s *Service) AnswerAsked(question []byte) ([]byte, bool) {
-	h := s.asked.Load()
-	if h == nil {
-		return nil, false
-	}
-	return (*h)(question), true
-}
-
-// register makes one registration and records what is wrong with it.
-func (s *Service) register(declared bool, what string, do func() bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.ready:
-		panic(fmt.Sprintf("%s registers %s after weft.Ready; do it before", s.Spec.Name, what))
-	case !declared:
-		s.mistakes = append(s.mistakes, fmt.Errorf("%s registers %s, which its Spec does not declare", s.Spec.Name, what))
-	case !do():
-		s.mistakes = append(s.mistakes, fmt.Errorf("%s registers %s twice", s.Spec.Name, what))
-	}
-}
-
 // Ready reports mistakes in the set-up, or waits until all services of the
 // group are set up.
 func (s *Service) Ready(ctx context.Context) error {
-	s.mu.Lock()
-	first := !s.ready
-	s.ready = true
-	if first {
-		s.mistakes = append(s.mistakes, s.listUnregistered()...)
-	}
-	err := errors.Join(s.mistakes...)
-	s.mu.Unlock()
+	first, err := s.complete()
 	if err != nil {
 		return err
 	}
@@ -201,28 +102,6 @@ func (s *Service) Synced() <-chan struct{} { return s.synced }
 
 // MarkSynced closes the channel of Synced. Further calls have no effect.
 func (s *Service) MarkSynced() { s.syncOnce.Do(func() { close(s.synced) }) }
-
-// listUnregistered returns an error for each declaration of the Spec that the set-up
-// did not register.
-func (s *Service) listUnregistered() (errs []error) {
-	for _, m := range s.methods {
-		if m.handler.Load() == nil {
-			errs = append(errs, fmt.Errorf("%s lists %s in Serves, but has no handler for it; add weft.Handle before weft.Ready", s.Spec.Name, m.name))
-		}
-	}
-	for _, sub := range s.Spec.Wants() {
-		if at := s.Subscriptions[sub.SubjectName()]; at.handler == nil && at.base == nil {
-			errs = append(errs, fmt.Errorf("%s lists %s in Subscribes, but has no handler for it; add weft.On before weft.Ready", s.Spec.Name, sub.SubjectName()))
-		}
-	}
-	if len(s.Spec.Live) > 0 && s.changes.handler == nil {
-		errs = append(errs, fmt.Errorf("%s lists keys in Live, but takes over no configuration; add weft.OnConfig before weft.Ready", s.Spec.Name))
-	}
-	if s.Spec.Stage && s.open == nil {
-		errs = append(errs, fmt.Errorf("%s says Stage, but registers none; add weft.Stage before weft.Ready", s.Spec.Name))
-	}
-	return errs
-}
 
 // Partition returns the partition that the service was started for; empty if it
 // works for all.

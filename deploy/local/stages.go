@@ -167,9 +167,9 @@ func (r *Stages) Settle() {
 
 // openStage calls the open function of the service's stage.
 func (s *Service) openStage(sw flow.DPID) weft.StageFunc {
-	s.mu.Lock()
+	s.registrations.mu.Lock()
 	open := s.open
-	s.mu.Unlock()
+	s.registrations.mu.Unlock()
 	if open == nil {
 		panic(fmt.Sprintf("the stage of %s is not set up yet; open the pipeline after weft.Ready", s.Spec.Name))
 	}

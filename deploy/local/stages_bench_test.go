@@ -13,7 +13,7 @@ import (
 
 // countedStages returns a stage that does nothing, as Run runs it.
 func countedStages() *Stages {
-	s := &Service{Spec: &weft.Spec{Name: "forwarding"}, sent: newSent(&weft.Spec{}, newCrossings())}
+	s := &Service{registrations: registrations{Spec: &weft.Spec{Name: "forwarding"}}, sent: newSent(&weft.Spec{}, newCrossings())}
 	t := &Tally{}
 	t.sparse.Store(true)
 	return &Stages{

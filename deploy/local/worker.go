@@ -180,11 +180,11 @@ func (w *Worker) Build(specs []weft.Spec, how Setup) (*Group, error) {
 			return nil, err
 		}
 		s := &Service{
-			worker: w, Group: g, Spec: spec, settings: settings{config: own, plan: how.Generation}, inbox: newInbox(), Ended: make(chan struct{}), synced: make(chan struct{}),
-			Prefix: how.Prefix, Log: w.log.With("service", spec.Name), metric: &Metrics{w.registry, spec.Name}, Subscriptions: map[string]*subscription{},
+			worker: w, Group: g, registrations: registrations{Spec: spec, Subscriptions: map[string]*subscription{}}, settings: settings{config: own, plan: how.Generation}, inbox: newInbox(), Ended: make(chan struct{}), synced: make(chan struct{}),
+			Prefix: how.Prefix, Log: w.log.With("service", spec.Name), metric: &Metrics{w.registry, spec.Name},
 			sent: newSent(spec, w.crossings),
 		}
-		s.network = network{parts: spec.Reads, register: s.register, queue: func(handle func()) func() { return notifier(s, "network", handle) }}
+		s.network = network{parts: spec.Reads, register: s.registrations.register, queue: func(handle func()) func() { return notifier(s, "network", handle) }}
 		s.Epoch.Store(uint64(began.UnixNano()))
 		s.number.Store(1) // the only one
 		s.replicas = &subscription{subject: &Subject{Name: "replicas"}, Service: s}

@@ -48,7 +48,7 @@ type registry struct {
 
 func newRegistry(cfg *Config, seed uint64) *registry {
 	return &registry{cfg: cfg, rand: rand.New(rand.NewPCG(seed, 0)), switches: map[flow.DPID]*datapath{},
-		outbox: outbox{dirty: map[flow.DPID]struct{}{}}, agenda: agenda{deadline: math.MaxInt64}}
+		agenda: agenda{deadline: math.MaxInt64}}
 }
 
 // datapath returns the record of a switch; it makes one if there is none.

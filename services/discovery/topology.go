@@ -22,15 +22,20 @@ type topology struct {
 	floor   int64 // links count as heard at this time, at least
 }
 
+// newTopology makes the maps in one order, for a run in virtual time hands out the seeds of
+// maps in turn, and what it records depends on them.
 func newTopology(cfg *Config, seed uint64) *topology {
+	j := &judge{trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{}}
+	policy := newLinkPolicy(cfg)
 	r := newRegistry(cfg, seed)
+	links := &linkTable{registry: r, linkPolicy: policy, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{}}
 	h := newHistory(r)
-	c := &cadence{registry: r, stretch: 1}
+	r.outbox = outbox{dirty: map[flow.DPID]struct{}{}}
 	own := &roles{registry: r, history: h, unsettled: map[flow.DPID]*datapath{}}
-	links := &linkTable{registry: r, linkPolicy: newLinkPolicy(cfg), pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{}}
+	c := &cadence{registry: r, stretch: 1}
+	j.registry, j.roles, j.linkTable, j.cadence = r, own, links, c
 	return &topology{
-		registry: r, history: h, cadence: c, probing: &probing{registry: r, cadence: c}, roles: own, linkTable: links,
-		judge: &judge{registry: r, roles: own, linkTable: links, cadence: c, trials: map[*trial]struct{}{}, passing: map[*trial]struct{}{}},
+		registry: r, history: h, cadence: c, probing: &probing{registry: r, cadence: c}, roles: own, linkTable: links, judge: j,
 	}
 }
 

@@ -24,19 +24,21 @@ type engine struct {
 	sessions *sessions
 }
 
+// newEngine makes the maps in one order, as newTopology of discovery does.
 func newEngine(cfg Config) (*engine, error) {
 	subnets, err := parseSubnets(cfg.Subnets)
 	if err != nil {
 		return nil, err
 	}
 	paths, routes, held := newPathTable(), newRouteTable(), newHolding()
-	ports := &portTable{edges: map[flow.DPID]*edgePorts{}}
 	links, hosts := newLinkView(), newWhereabouts()
 	pf := &platform{cfg: cfg, subnets: subnets, now: time.Now, adoption: newAdoption(), sharing: newSharing()}
+	heard := newSessions()
+	ports := &portTable{edges: map[flow.DPID]*edgePorts{}}
 	rt := &routing{platform: pf, routes: routes, links: links, hosts: hosts,
 		program: programmer{idle: uint16(cfg.IdleTimeout.Seconds()), table: ports.table}}
 	e := &engine{
-		platform: pf, portTable: ports, paths: paths, sessions: newSessions(),
+		platform: pf, portTable: ports, paths: paths, sessions: heard,
 		baseline: &baseline{platform: pf, portTable: ports, manyOthers: manyOthers},
 		routing:  rt, adopter: &adopter{routing: rt, portTable: ports},
 		packetPath: &packetPath{platform: pf, portTable: ports, routing: rt, held: held},

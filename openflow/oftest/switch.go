@@ -49,9 +49,10 @@ func New(cfg Config) *Switch {
 	if cfg.Now.IsZero() {
 		cfg.Now = time.Unix(0, 0)
 	}
-	cs := &controllers{cfg: cfg, conns: map[int]*conn{}}
+	cs := &controllers{cfg: cfg}
 	has := &contents{controllers: cs, now: cfg.Now, tables: make([]table, cfg.Tables),
 		groups: map[uint32]*group{}, meters: map[uint32]*meter{}, ports: map[flow.Port]*port{}}
+	cs.conns = map[int]*conn{}
 	s := &Switch{controllers: cs, contents: has, pipeline: &pipeline{contents: has, missLen: 128}}
 	for p := flow.Port(1); int(p) <= cfg.Ports; p++ {
 		s.addPort(p)

@@ -156,8 +156,9 @@ func (p *proxy) discover(ctx context.Context, q *sbi.Query, who asker, nrf repos
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s = p.searches[k]; s == nil {
-		if s = (&search{of: q.TargetNFType, from: from}); len(p.searches) >= mostSearches {
-			clear(p.searches)
+		at, known := p.located(who.at)
+		if s = (&search{by: ownerOf(who.at, at, known), of: q.TargetNFType, from: from}); len(p.searches) >= mostSearches {
+			makeRoom(p.searches, one)
 		}
 		p.searches[k] = s
 	}
@@ -169,7 +170,7 @@ func (p *proxy) discover(ctx context.Context, q *sbi.Query, who asker, nrf repos
 		s.until, s.failed = now+int64(time.Second), err // so many have not all to wait
 		return p.stale(q, s, now)
 	}
-	p.searches.note(k, s, result)
+	p.searches.note(s, result)
 	s.until = now + int64(min(max(time.Duration(result.ValidityPeriod)*time.Second, time.Second), p.cfg.Load().Validity))
 	return p.answer(q, s, now)
 }

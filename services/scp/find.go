@@ -26,9 +26,13 @@ type finder struct {
 
 // asked is an answer of the NRF.
 type asked struct {
+	by    string          // who asked (ownerOf)
 	until int64           // the NRF is asked again from then on
 	ids   map[string]bool // of the instances that fit; nil: their profiles tell
 }
+
+func (a *asked) owner() string  { return a.by }
+func (a *asked) validTo() int64 { return a.until }
 
 // fit is the candidates for a request, at one version of the registry.
 type fit struct {
@@ -82,10 +86,13 @@ func (f *finder) ask(ctx context.Context, q *sbi.Query, values url.Values, from 
 	case decides:
 		return nil, err
 	}
+	client, _ := netip.ParseAddrPort(from.RemoteAddr)
+	at, known := p.station(client.Addr().Unmap())
+	next.by = ownerOf(client.Addr().Unmap(), at, known)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.found) >= mostSearches {
-		clear(f.found)
+	if f.found[key] == nil && len(f.found) >= mostSearches {
+		makeRoom(f.found, one)
 	}
 	f.found[key] = next
 	return next.ids, nil
@@ -109,7 +116,7 @@ func (f *finder) fitting(q *sbi.Query, ids map[string]bool, service string) ([]c
 	x := &fit{version: p.version, until: now + fitLife}
 	x.list, x.err = f.search(q, ids, service, now)
 	if len(f.fits) >= mostSearches {
-		clear(f.fits)
+		clear(f.fits) // each is computed anew in microseconds, and is over in a second
 	}
 	if key != "" {
 		f.fits[key] = x

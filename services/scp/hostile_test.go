@@ -201,6 +201,37 @@ func TestBounded(t *testing.T) {
 	}
 }
 
+// TestManySearches: one who asks for many things forgets his own, not what others have asked.
+func TestManySearches(t *testing.T) {
+	all := searches{}
+	add := func(by string, i int, octets int) {
+		if len(all) >= mostSearches {
+			makeRoom(all, one)
+		}
+		s := &search{by: by, until: int64(i)}
+		all[fmt.Sprint(by, i)] = s
+		all.note(s, &sbi.SearchResult{Raw: []sbi.Instance{{Text: make([]byte, octets)}}})
+	}
+	for i := range 10 {
+		add("quiet", i, 100)
+	}
+	for i := range mostSearches + 100 {
+		add("many", i, 1)
+	}
+	for i := range 5 {
+		add("long", i, mostResults/4)
+	}
+	quiet := 0
+	for _, s := range all {
+		if s.by == "quiet" {
+			quiet++
+		}
+	}
+	if quiet != 10 || len(all) > mostSearches || all["many0"] != nil || all["long0"] != nil || all["long4"] == nil {
+		t.Errorf("%d of 10 searches left, %d in all", quiet, len(all))
+	}
+}
+
 // FuzzFront: no request makes the front panic, or learn what the NRF has not
 // taken.
 func FuzzFront(f *testing.F) {

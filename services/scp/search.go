@@ -9,6 +9,7 @@ import (
 
 // search is a discovery that has been asked for. The proxy's mu guards it.
 type search struct {
+	by      string     // who asked first (ownerOf)
 	of      sbi.NFType // that is asked for
 	from    netip.Addr // of a client with producers beside it, the same as others that ask so; invalid if there are none
 	until   int64      // answered from what is known, in nanoseconds
@@ -18,6 +19,17 @@ type search struct {
 	etag    string
 	failed  error            // why the NRF was last of no help, nil if it was
 	result  sbi.SearchResult // what the NRF has answered
+}
+
+func (s *search) owner() string  { return s.by }
+func (s *search) validTo() int64 { return s.until }
+
+func (s *search) size() int {
+	n := 0
+	for _, instance := range s.result.Raw {
+		n += len(instance.Text)
+	}
+	return n
 }
 
 // Bounds of the searches that are remembered.
@@ -31,18 +43,19 @@ const (
 type searches map[string]*search
 
 // note records what the NRF has answered to a search.
-func (all searches) note(k string, s *search, result *sbi.SearchResult) {
+func (all searches) note(s *search, result *sbi.SearchResult) {
 	s.result, s.failed, s.found = *result, nil, nil
 	s.result.Raw = slices.Clone(result.Raw) // others may have the same answer
 	size := 0
 	for _, x := range all {
-		for _, instance := range x.result.Raw {
-			size += len(instance.Text)
-		}
+		size += x.size()
 	}
-	if size > mostResults {
-		clear(all)
-		all[k] = s
+	for size > mostResults && len(all) > 1 {
+		makeRoom(all, (*search).size)
+		size = 0
+		for _, x := range all {
+			size += x.size()
+		}
 	}
 }
 

@@ -33,17 +33,17 @@ func namespace(t *testing.T) string {
 // and port, and a connection reaches the one of its own namespace.
 func TestSockets(t *testing.T) {
 	ns, ctx := namespace(t), context.Background()
-	there, err := Listen(ctx, ns, netip.MustParseAddrPort("127.0.0.1:0"))
+	here, err := Listen(ctx, "", netip.MustParseAddrPort("127.0.0.1:0"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer there.Close()
-	at := netip.MustParseAddrPort(there.Addr().String())
-	here, err := Listen(ctx, "", at)
-	if err != nil {
-		t.Fatalf("the address is not free here: %v", err)
-	}
 	defer here.Close()
+	at := netip.MustParseAddrPort(here.Addr().String())
+	there, err := Listen(ctx, ns, at) // where nobody else is
+	if err != nil {
+		t.Fatalf("the address is not free there: %v", err)
+	}
+	defer there.Close()
 	for text, l := range map[string]net.Listener{"there": there, "here": here} {
 		go func() {
 			for {

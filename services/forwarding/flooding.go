@@ -39,6 +39,7 @@ type flooding struct {
 	urgent     bool          // something was lost: do not wait for quiet
 	since      time.Time     // the first unhandled change; zero if there is none
 	last       time.Time     // the last change
+	early      time.Time     // since when the tree is older than the links known here; zero if it is not
 	committed  uint64
 	wanted     uint64
 }
@@ -318,7 +319,12 @@ func (f *flooding) commit(ctx context.Context) bool {
 		}
 		slices.Sort(next[sw])
 	}
+	early := f.isEarly(next, time.Now())
 	f.mu.Unlock()
+	if early {
+		f.noteChange() // paths tell when they know more
+		return false
+	}
 
 	carried := false
 	ok, refused := f.step(ctx, part, func(sw flow.DPID, s *floodSwitch) ([]flow.Port, bool) {
@@ -344,6 +350,27 @@ func (f *flooding) commit(ctx context.Context) bool {
 	}
 	f.shareFlooding(f.stateLocked())
 	return ok
+}
+
+// isEarly reports whether a tree leaves switches apart that links join which are up: paths do
+// not know yet of the links, as after a restart on a busy machine, and a tree without them
+// would be taken back at once. What paths do not know of for restless, they do not use. mu is
+// held.
+func (f *flooding) isEarly(tree map[flow.DPID][]flow.Port, now time.Time) bool {
+	known := func(at flow.Location) bool { return f.switches[at.Switch] != nil }
+	wanted := f.links.joined(known)
+	got := f.links.joined(func(at flow.Location) bool { return known(at) && slices.Contains(tree[at.Switch], at.Port) })
+	for sw := range wanted.above {
+		if got.of(sw) == got.of(wanted.of(sw)) {
+			continue
+		}
+		if f.early.IsZero() {
+			f.early = now
+		}
+		return now.Sub(f.early) < restless
+	}
+	f.early = time.Time{}
+	return false
 }
 
 // step sets the baseline flows of the switches that want selects, in parallel,

@@ -41,6 +41,43 @@ func (f *flooding) tell(tree map[flow.DPID][]flow.Port) {
 
 var wholeLine = map[flow.DPID][]flow.Port{1: {3}, 2: {2, 3}, 3: {2}}
 
+// A tree of paths that do not know of links yet takes nothing away, for restless.
+func TestEarlyTree(t *testing.T) {
+	f, net := floodRig(t)
+	whole := f.tree
+	f.tell(wholeLine)
+	if f.noteChange(); !f.commit(t.Context()) {
+		t.Fatal("a tree of all links is not committed")
+	}
+	writes := net.writes
+	for _, ports := range [][]flow.Location{nil, {{Switch: 1, Port: 3}, {Switch: 2, Port: 2}}} {
+		f.tree = func(context.Context) (*api.Tree, error) {
+			tree := &api.Tree{Version: 8}
+			for _, at := range ports {
+				tree.Ports = append(tree.Ports, api.NewLocation(at))
+			}
+			return tree, nil
+		}
+		if f.commit(t.Context()) || net.writes != writes {
+			t.Errorf("a tree with %v is committed, %d writes", ports, net.writes-writes)
+		}
+		if f.since.IsZero() {
+			t.Error("it is not asked for again")
+		}
+	}
+	early := f.tree
+	f.tree = whole
+	if !f.commit(t.Context()) || net.writes != writes {
+		t.Errorf("the tree of before is not committed, or written again: %d writes", net.writes-writes)
+	}
+	f.tree = early
+	f.commit(t.Context())
+	f.early = f.early.Add(-restless)
+	if !f.commit(t.Context()) || net.writes == writes {
+		t.Error("a link that paths do not use is waited for longer")
+	}
+}
+
 // Only the first instance writes; the others answer with what it has told.
 func TestOneInstanceFloods(t *testing.T) {
 	first, firstNet := floodRig(t)
@@ -91,6 +128,7 @@ func TestFloodingTakenOver(t *testing.T) {
 		t.Error("not due although all have told")
 	}
 	f.tree = func(context.Context) (*api.Tree, error) { return &api.Tree{Version: 8}, nil }
+	f.early = time.Now().Add(-restless)
 	if !f.commit(t.Context()) {
 		t.Fatal("not committed")
 	}

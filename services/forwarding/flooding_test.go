@@ -393,7 +393,8 @@ func TestFewStandingEntries(t *testing.T) {
 func TestTreeIsDrained(t *testing.T) {
 	f, net := floodRig(t)
 	f.tell(nil)
-	var rested []int // writes until then
+	f.early = time.Now().Add(-restless) // no tree has all links
+	var rested []int                    // writes until then
 	f.rest = func(_ context.Context, d time.Duration) {
 		if d != drainFor {
 			t.Errorf("rests for %v", d)

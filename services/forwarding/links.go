@@ -73,6 +73,44 @@ func (v *linkView) recentlyUp(at flow.Location) bool {
 	return up || lost
 }
 
+// joined returns which switches links join that are up in both directions: each switch's group
+// is named by one of them.
+func (v *linkView) joined(has func(flow.Location) bool) *groups {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	g := &groups{}
+	for a, b := range v.up {
+		if v.up[b] == a && has(a) && has(b) {
+			g.join(a.Switch, b.Switch)
+		}
+	}
+	return g
+}
+
+// groups are sets of switches that are disjoint.
+type groups struct{ above map[flow.DPID]flow.DPID }
+
+// of returns the name of a switch's group.
+func (g *groups) of(sw flow.DPID) flow.DPID {
+	for up, more := g.above[sw]; more; up, more = g.above[sw] {
+		if top, further := g.above[up]; further {
+			g.above[sw] = top // shortens the way of the next
+		}
+		sw = up
+	}
+	return sw
+}
+
+// join unites the groups of two switches.
+func (g *groups) join(a, b flow.DPID) {
+	if a, b = g.of(a), g.of(b); a != b {
+		if g.above == nil {
+			g.above = map[flow.DPID]flow.DPID{}
+		}
+		g.above[max(a, b)] = min(a, b)
+	}
+}
+
 // listLost returns the ports of the recently lost links, nil if there are none.
 func (v *linkView) listLost(now time.Time) map[flow.Location]bool {
 	v.mu.Lock()

@@ -107,7 +107,10 @@ func TestWaitersLeave(t *testing.T) {
 	if _, err := p.Acquire(ctx, Client{"bert", Reader}, nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	last := take(t, p, Client{"anna", Reader})
+	last, err := p.Acquire(t.Context(), Client{"anna", Reader}, nil) // once carl has left
+	if err != nil {
+		t.Fatal(err)
+	}
 	enqueue(t, t.Context(), p, Client{"bert", Reader}, "bert", got)
 	go p.Close()
 	if one := <-got; !strings.Contains(one, ErrClosed.Error()) {

@@ -577,7 +577,7 @@ type ScpPair struct {
 	Direct bool `protobuf:"varint,8,opt,name=direct,proto3" json:"direct,omitempty"`
 	// NFType of the consumer; empty if it is not registered.
 	ConsumerType string `protobuf:"bytes,9,opt,name=consumer_type,json=consumerType,proto3" json:"consumer_type,omitempty"`
-	// Whether these are requests that the front has passed on, of which switches count no packets.
+	// Whether the front has passed these requests on itself. Switches count no packets of such a pair.
 	Front bool `protobuf:"varint,10,opt,name=front,proto3" json:"front,omitempty"`
 	// Those requests.
 	Requests uint64 `protobuf:"varint,11,opt,name=requests,proto3" json:"requests,omitempty"`

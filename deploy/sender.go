@@ -49,7 +49,7 @@ type remoteService struct {
 	service  string
 	epoch    uint64
 	subjects []*local.Subject
-	runs     map[*local.Subject]uint64 // the run of the publisher of which it has been sent all
+	runs     map[*local.Subject]uint64 // the publisher's run whose retained events it has, all of them
 	gone     atomic.Bool               // it has stopped
 }
 

@@ -32,7 +32,7 @@ const (
 	Segments                       // SegmentChanged
 	Nodes                          // NodeChanged
 	TunnelPorts                    // TunnelPortChanged
-	Settled                        // RolesSettled: the switches of which discovery has said all
+	Settled                        // RolesSettled: the switches whose links and port roles are known
 	settledHosts                   // HostsSettled
 
 	end
@@ -123,7 +123,7 @@ type (
 	Segment    = Fact[uint16, *api.Segment]
 	Node       = Fact[flow.DPID, *api.Node]
 	TunnelPort = Fact[TunnelKey, *api.TunnelPort]
-	// SettledSwitch is a switch of which Snapshot.Settled.
+	// SettledSwitch is a switch for which Snapshot.Settled holds.
 	SettledSwitch = Fact[flow.DPID, *api.RolesSettled]
 )
 

@@ -49,8 +49,8 @@ func (s slowest) Call(ctx context.Context, _ string, _ []byte) ([]byte, error) {
 	}
 }
 
-// TestSign: a process that is slow is heard although its connections are given up
-// meanwhile; one that does not answer is told from one that is not there.
+// TestSign: the answer of a slow process arrives although its connections are closed
+// meanwhile. A process that does not answer and one that is not there give different errors.
 func TestSign(t *testing.T) {
 	for _, c := range []struct {
 		what  string

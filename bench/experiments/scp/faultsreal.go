@@ -34,8 +34,7 @@ var realHosts = []struct {
 	{"udr", "weft nf udr --nrf http://10.0.0.1:7777", "s3", "10.0.6.1"}, {"amf", "weft nf amf --nrf http://10.0.0.1:7777", "s2", "10.0.1.1"},
 }
 
-// realConfig is the configuration of its daemons, each of which reads the section of its
-// own name.
+// realConfig is the configuration of Open5GS's daemons. Each reads the section with its name.
 const realConfig = `global: {max: {ue: 1024}}
 nrf:
   serving: [{plmn_id: {mcc: 999, mnc: 70}}]

@@ -223,9 +223,9 @@ func notHTTP2(u *url.URL, text string) error {
 	return nil
 }
 
-// refusesPlain reports whether what listens at an address ends a connection without TLS, by
-// an alert of TLS or in words of HTTP/1. It is sent no more than the header of a record: what
-// a server has not read makes its answer be lost.
+// refusesPlain reports whether a server refuses a connection without TLS, by a TLS alert or by
+// HTTP/1. It sends five octets, as long as the header of a TLS record. A server that closes a
+// connection with unread octets resets it, and its answer may be lost.
 func refusesPlain(address string) bool {
 	conn, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {
@@ -239,6 +239,6 @@ func refusesPlain(address string) bool {
 		return false
 	}
 	answer := make([]byte, 5)
-	n, _ := io.ReadFull(conn, answer) // what there is decides
+	n, _ := io.ReadFull(conn, answer) // a shorter answer is no error
 	return n > 1 && answer[0] == 0x15 && answer[1] == 3 || string(answer[:n]) == "HTTP/"
 }

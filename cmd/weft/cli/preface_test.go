@@ -15,8 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestNotHTTP2: who answers nothing is told from who speaks something else, by what gRPC
-// says of both.
+// TestNotHTTP2: a server that answers nothing, and one that wants TLS, give different errors.
 func TestNotHTTP2(t *testing.T) {
 	for _, c := range []struct{ what, answer, want string }{
 		{"nothing", "", "answers nothing"},

@@ -119,9 +119,9 @@ func (t *connections) add(k kind, key connKey, m *member, to netip.AddrPort, id 
 	return c
 }
 
-// nextID returns the number of a new connection.
+// nextID returns the number of a new connection, never 0.
 func (t *connections) nextID() uint32 {
-	t.last++
+	t.last = max(t.last+1, 1)
 	return t.last
 }
 

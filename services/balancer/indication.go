@@ -67,9 +67,8 @@ func (c *conn) rearm(now int64) bool {
 	return w.on != was
 }
 
-// copied takes a copy of a packet that the member of a pair has sent to its client. It reports
-// whether it is one: the generation of a declared entry may be any.
-func (b *balancer) copied(in *flow.PacketIn) bool {
+// copied takes a copy of a packet that the member of a pair has sent to its client.
+func (b *balancer) copied(in *flow.PacketIn) {
 	t, ok := packet.ParseTCP(in.Data)
 	k := packet.Headers(in)
 	src, dst := netip.AddrFrom4(k.IPv4Src), netip.AddrFrom4(k.IPv4Dst)
@@ -79,11 +78,8 @@ func (b *balancer) copied(in *flow.PacketIn) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.tracker.backs[backKey{netip.AddrPortFrom(src, k.TPSrc), netip.AddrPortFrom(dst, 0), k.IPProto, k.VLAN}]
-	if c == nil || c.kind != paired {
-		return false
-	}
-	if !ok || !c.watch.on {
-		return true
+	if !ok || c == nil || !c.watch.on {
+		return
 	}
 	w := &c.watch
 	w.left--
@@ -98,5 +94,4 @@ func (b *balancer) copied(in *flow.PacketIn) bool {
 			b.out.post(d)
 		}
 	}
-	return true
 }

@@ -106,6 +106,10 @@ const (
 // it lasts.
 const backBits = flow.Cookie(genBound|genWatch) << 32
 
+// ofConn reports whether a cookie is of an entry for a connection or a pair. Entries that are
+// declared have no number, and flowrules gives them any generation.
+func ofConn(c flow.Cookie) bool { return c.Owner() == flow.OwnerBalancer && c.ID() != 0 }
+
 func (c *conn) cookie(gen uint8) flow.Cookie {
 	if c.attended() {
 		gen |= genBye

@@ -27,7 +27,7 @@ type seenEntry struct {
 func readEntry(e *flow.Entry) (o seenEntry, ok bool) {
 	src, dst, proto, vlan, ok := ends(&e.Match)
 	gen := e.Cookie.Generation()
-	if o.kind = kind(gen &^ (genGuard | genSeal | genBye | genBound | genWatch)); !ok || gen&genSeal != 0 || o.kind >= kinds || (o.kind == paired) != (src.Port() == 0 || dst.Port() == 0) {
+	if o.kind = kind(gen &^ (genGuard | genSeal | genBye | genBound | genWatch)); !ok || !ofConn(e.Cookie) || gen&genSeal != 0 || o.kind >= kinds || (o.kind == paired) != (src.Port() == 0 || dst.Port() == 0) {
 		return o, false
 	}
 	o.id, o.key = e.Cookie.ID(), connKey{client: src, to: dst, proto: proto, vlan: vlan}

@@ -97,6 +97,7 @@ func (b *balancer) guarded(x *index, in *flow.PacketIn, d *flow.Decision, src, d
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch gen := in.Cookie.Generation(); {
+	case !ofConn(in.Cookie):
 	case gen&genSeal != 0:
 		return b.tracker.sealed(in, d, backKey{from, to, k.IPProto, k.VLAN})
 	case gen&genGuard != 0:

@@ -12,7 +12,8 @@ import (
 // client had sent them there, so that forwarding routes them.
 func (b *balancer) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 	x := b.index.Load()
-	if in.Cookie.Owner() == flow.OwnerBalancer && in.Cookie.Generation()&^genBound == genWatch|uint8(paired) && b.copied(in) {
+	if ofConn(in.Cookie) && in.Cookie.Generation()&genWatch != 0 {
+		b.copied(in)
 		return flow.Done
 	}
 	if x == nil || in.Role != flow.RoleEdge {

@@ -52,6 +52,23 @@ func (g *rig) guarded(client int, frame []byte, gen uint8) (flow.Verdict, *flow.
 	return g.b.packet(in, d), d
 }
 
+// TestDeclaredGeneration: what a declared entry leads to the controller is handled the same
+// whatever its generation is, which flowrules chooses.
+func TestDeclaredGeneration(t *testing.T) {
+	for gen := range 256 {
+		g := newRig(t)
+		g.set(pairs(5, 6))
+		at := placeOf(1)
+		for what, frame := range map[string][]byte{"for a VIP": g.frame(1, 4000), "for a member": segment(1, 5, 4000, 8080, packet.TCPSyn)} {
+			in := wefttest.NewPacketIn(at.Switch, at.Port, frame)
+			in.Time, in.Cookie, in.Table = g.now, flow.NewCookie(flow.OwnerBalancer, uint8(gen), 0), flow.TableTranslate
+			if v := g.b.packet(in, &flow.Decision{}); v != flow.Next {
+				t.Errorf("generation %#x: a packet %s: %v", gen, what, v)
+			}
+		}
+	}
+}
+
 // TestPair: one pair of entries serves all connections of a client to a member,
 // whatever their number, and what the client sends to the member's own address
 // comes to the controller once.

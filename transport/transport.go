@@ -10,7 +10,7 @@
 // again gives a new one; a handler that panics costs its caller an Unknown; a
 // peer that breaks the protocol costs its own connection.
 //
-// Package deploy imports it. It imports only the standard library, and each
+// Packages deploy and bus import it. It imports only the standard library, and each
 // transport that, the library of its protocol, and of the folders beside it
 // mux (many calls over one stream), socket (listening and dialling) and those
 // whose protocols it serves.

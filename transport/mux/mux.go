@@ -1,12 +1,12 @@
 // Package mux carries the calls of a connection, each under a number, over
-// one link that sends and receives messages: the part that the
-// transports over gRPC streams and over WebSockets have in common.
+// one link that sends and receives messages: the part that the transports over
+// gRPC streams, WebSockets and shared memory have in common.
 //
 // A message of the link is a sequence of frames (see frame.go). Large requests
 // and responses travel in parts, so that they do not delay others.
 //
-// Packages transport/grpc, transport/ws and transport/port import it. It
-// imports only transport.
+// Packages transport/grpc, transport/ws, transport/shm and transport/port import
+// it. It imports only transport.
 package mux
 
 import (

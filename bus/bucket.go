@@ -72,7 +72,7 @@ func (s *Store) openBucket(ctx context.Context, name string) (b *bucket, empty b
 	if err != nil {
 		return nil, false, err
 	}
-	b.prefix = "$KV." + legal(name) + "."
+	b.prefix = subjects(name)
 	s.buckets[name] = b
 	if s.recorder != nil {
 		s.recorder.notify()
@@ -122,19 +122,27 @@ const clockBucket = "bus.clock"
 // become equal.
 func legal(name string) string { return "weft-" + strings.ReplaceAll(name, ".", "-") }
 
+// streamConfig returns how the stream of a bucket is made. Its layout is that of NATS
+// key-value buckets, so that NATS tools can read it.
+func streamConfig(name string, replicas int) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: "KV_" + legal(name), Description: name, Subjects: []string{subjects(name) + ">"},
+		Storage: jetstream.FileStorage, Replicas: replicas, Discard: jetstream.DiscardNew,
+		MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
+		AllowRollup: true, DenyDelete: true, AllowMsgTTL: true, SubjectDeleteMarkerTTL: markerLife,
+		Duplicates: repeatLife, AllowDirect: replicas == 1,
+	}
+}
+
+// subjects returns what the subjects of a bucket's keys begin with.
+func subjects(name string) string { return "$KV." + legal(name) + "." }
+
 // stream opens the stream of a bucket and adds missing copies; it makes a
-// missing stream with that many copies. Its layout is that of NATS key-value
-// buckets, so that NATS tools can read it.
+// missing stream with that many copies.
 func (s *Store) stream(ctx context.Context, name string, replicas int) (jetstream.Stream, error) {
 	stream, err := s.js.Stream(ctx, "KV_"+legal(name))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return s.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: "KV_" + legal(name), Description: name, Subjects: []string{"$KV." + legal(name) + ".>"},
-			Storage: jetstream.FileStorage, Replicas: replicas, Discard: jetstream.DiscardNew,
-			MaxMsgsPerSubject: 1, MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: -1, MaxConsumers: -1,
-			AllowRollup: true, DenyDelete: true, AllowMsgTTL: true, SubjectDeleteMarkerTTL: markerLife,
-			Duplicates: repeatLife, AllowDirect: replicas == 1,
-		})
+		return s.js.CreateOrUpdateStream(ctx, streamConfig(name, replicas))
 	}
 	if err != nil {
 		return nil, err
@@ -287,6 +295,11 @@ func (b *bucket) Update(ctx context.Context, key string, value []byte, revision 
 	if err := b.writable("update", key); err != nil {
 		return 0, err
 	}
+	return b.replace(ctx, key, value, revision)
+}
+
+// replace is Update, even if the bucket is damaged.
+func (b *bucket) replace(ctx context.Context, key string, value []byte, revision uint64) (next uint64, err error) {
 	m := b.message(key, value)
 	err = b.retry(ctx, "update", key, func(ctx context.Context) (err error) {
 		next, err = b.update(ctx, m, revision)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/weft-sdn/weft"
 	"github.com/weft-sdn/weft/api"
 )
 
@@ -210,6 +212,26 @@ func (s *Store) verdict(ctx context.Context, name string) error {
 	if _, damaged := s.health.of(name); damaged || strings.HasPrefix(name, "bus.") || !s.following.Load() {
 		return nil
 	}
+	if err := s.compared(ctx, name); err != nil {
+		return fmt.Errorf("%w, and it could not be compared with its manifest: %w", errUnreadable, err)
+	}
+	state, err := s.state(ctx)
+	if err != nil {
+		return err
+	}
+	text, _, err := state.Get(ctx, damagePrefix+name)
+	if err == nil && text == nil {
+		return errUnreadable
+	}
+	if err == nil {
+		s.health.told(damagePrefix+name, text)
+	}
+	return err
+}
+
+// compared waits until the process that keeps the manifests has compared a bucket with its
+// own, and saved what can be read of it if it is damaged.
+func (s *Store) compared(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, doubtWait)
 	defer cancel()
 	state, err := s.state(ctx)
@@ -220,19 +242,9 @@ func (s *Store) verdict(ctx context.Context, name string) error {
 	for pauses := newPauses(); err == nil; {
 		var revision uint64
 		if _, revision, err = state.Get(ctx, doubtPrefix+name); err == nil && revision != asked {
-			break // answered
+			return nil // answered
 		}
 		err = errors.Join(err, s.pause(ctx, pauses.Next()))
-	}
-	if err != nil {
-		return fmt.Errorf("%w, and it could not be compared with its manifest: %w", errUnreadable, err)
-	}
-	text, _, err := state.Get(ctx, damagePrefix+name)
-	if err == nil && text == nil {
-		return errUnreadable
-	}
-	if err == nil {
-		s.health.told(damagePrefix+name, text)
 	}
 	return err
 }
@@ -286,22 +298,40 @@ func (s *Store) heed(ctx context.Context) error {
 	}
 }
 
-// Fill writes a key that a damaged bucket lacks; it leaves present keys alone.
-// It reports whether it wrote.
-func (s *Store) Fill(ctx context.Context, bucketName, key string, value []byte) (bool, error) {
+// Fill writes those of some entries that a damaged bucket lacks; it leaves present keys
+// alone. It returns how many it has written. It waits until the process that keeps the
+// manifests has saved what can be read of the bucket.
+func (s *Store) Fill(ctx context.Context, bucketName string, entries iter.Seq2[string, []byte]) (filled int, err error) {
 	opened, err := s.Bucket(ctx, bucketName)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	b := opened.(*bucket)
 	if _, damaged := s.health.of(bucketName); !damaged {
-		return false, api.Errorf(codes.FailedPrecondition, "bucket %s is not damaged", bucketName)
+		return 0, api.Errorf(codes.FailedPrecondition, "bucket %s is not damaged", bucketName)
 	}
-	if _, revision, err := b.Get(ctx, key); err != nil && !errors.Is(err, errUnreadable) || revision > 0 {
-		return false, err
+	if err := s.compared(ctx, bucketName); err != nil {
+		return 0, err
 	}
-	_, err = b.put(ctx, key, value)
-	return err == nil, err
+	for key, value := range entries {
+		_, revision, err := b.Get(ctx, key)
+		switch {
+		case errors.Is(err, errUnreadable):
+			_, err = b.put(ctx, key, value)
+		case err == nil && revision == 0:
+			_, err = b.replace(ctx, key, value, 0)
+		case err == nil:
+			continue
+		}
+		switch {
+		case err == weft.ErrRevision: // others have, meanwhile
+		case err != nil:
+			return filled, err
+		default:
+			filled++
+		}
+	}
+	return filled, nil
 }
 
 // Accept declares the present content of a damaged bucket complete. It waits

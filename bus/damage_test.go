@@ -3,6 +3,7 @@ package bus_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -253,10 +254,8 @@ func (d damaged) repair(s *bus.Store, b weft.Bucket, before map[string]string) {
 	d.Helper()
 	ctx, cancel := context.WithTimeout(d.Context(), testwait.Limit)
 	defer cancel()
-	for key, value := range before {
-		if _, err := s.Fill(ctx, damagedBucket, key, []byte(value)); err != nil {
-			d.Fatal(err)
-		}
+	if _, err := s.Fill(ctx, damagedBucket, octets(before)); err != nil {
+		d.Fatal(err)
 	}
 	if err := s.Accept(ctx, damagedBucket); err != nil {
 		d.Fatal(err)
@@ -266,6 +265,17 @@ func (d damaged) repair(s *bus.Store, b weft.Bucket, before map[string]string) {
 	for key := range before {
 		if _, there := after[key]; !there {
 			d.Errorf("%s is not there after the repair", key)
+		}
+	}
+}
+
+// octets returns what a bucket holds as Fill wants it.
+func octets(entries map[string]string) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		for key, value := range entries {
+			if !yield(key, []byte(value)) {
+				return
+			}
 		}
 	}
 }

@@ -108,7 +108,10 @@ func (s *Store) record(ctx context.Context, dir string) error {
 	r.stop = stop
 	for _, name := range names {
 		r.checking.Lock()
-		err := r.check(ctx, life, state, name, listed[name])
+		err := r.resume(ctx, name)
+		if err == nil {
+			err = r.check(ctx, life, state, name, listed[name])
+		}
 		r.checking.Unlock()
 		if err != nil {
 			stop()

@@ -115,35 +115,7 @@ func (r *recorder) compare(ctx context.Context, state *bucket, name string) erro
 	}
 	err = r.spoil(ctx, state, d)
 	if err == nil && (d.Lost > 0 || h.lost) && r.store.server != nil {
-		err = b.mend(ctx, max(rec.last, h.reached))
-	}
-	return err
-}
-
-// mend rewrites all readable entries of a bucket, because the server stops
-// writing to unreadable files, and after a restart does not know what follows
-// the damage. Revisions continue after the last one.
-func (b *bucket) mend(ctx context.Context, last uint64) error {
-	entries, _, err := b.snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	c := (*b.stream.Load()).CachedInfo().Config
-	c.FirstSeq = last + 1
-	if err := b.store.js.DeleteStream(ctx, c.Name); err != nil {
-		return err
-	}
-	err = b.retry(ctx, "make", "all keys", func(ctx context.Context) error {
-		stream, err := b.store.js.CreateOrUpdateStream(ctx, c)
-		if err == nil {
-			b.stream.Store(&stream)
-		}
-		return err
-	})
-	for _, e := range entries {
-		if err == nil {
-			_, err = b.put(ctx, e.key, e.value)
-		}
+		err = r.mend(ctx, b, max(rec.last, h.reached))
 	}
 	return err
 }

@@ -81,10 +81,8 @@ func TestDamageWhileRunning(t *testing.T) {
 			if err := b.All(ctx, func(string, []byte, uint64) error { return nil }); err != nil {
 				t.Errorf("what is left cannot be read: %v", err)
 			}
-			for key, value := range before {
-				if _, err := s.Fill(ctx, damagedBucket, key, []byte(value)); err != nil {
-					t.Fatal(err)
-				}
+			if _, err := s.Fill(ctx, damagedBucket, octets(before)); err != nil {
+				t.Fatal(err)
 			}
 			if err := s.Accept(ctx, damagedBucket); err != nil {
 				t.Fatal(err)

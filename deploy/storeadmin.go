@@ -3,6 +3,7 @@ package deploy
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -28,7 +29,7 @@ type keptStore interface {
 	checkedStore
 	Buckets(ctx context.Context) ([]string, error)
 	Bucket(ctx context.Context, name string) (weft.Bucket, error)
-	Fill(ctx context.Context, bucket, key string, value []byte) (bool, error)
+	Fill(ctx context.Context, bucket string, entries iter.Seq2[string, []byte]) (filled int, err error)
 	Accept(ctx context.Context, bucket string) error
 	Trouble() string
 }
@@ -137,15 +138,17 @@ func (h *StoreAdmin) RepairStore(ctx context.Context, req *api.RepairStoreReques
 		return nil, api.Errorf(codes.FailedPrecondition, "bucket %.80q is not damaged; weft store status lists those that are", req.Bucket)
 	}
 	m := &api.RepairStoreResponse{}
-	for _, e := range req.Entries {
-		filled, err := h.store.Fill(ctx, req.Bucket, e.Key, e.Value)
-		if err != nil {
-			return nil, err
+	filled, err := h.store.Fill(ctx, req.Bucket, func(yield func(string, []byte) bool) {
+		for _, e := range req.Entries {
+			if !yield(e.Key, e.Value) {
+				return
+			}
 		}
-		if filled {
-			m.Filled++
-		}
+	})
+	if err != nil {
+		return nil, err
 	}
+	m.Filled = uint32(filled)
 	if req.Accept {
 		if err := h.store.Accept(ctx, req.Bucket); err != nil {
 			return nil, err

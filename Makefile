@@ -41,7 +41,7 @@ setup:
 	.ci/setup
 
 build: loom
-	$(COMPILE) go build -ldflags '-w -X github.com/weft-sdn/weft/cmd/weft/run.version=$(VERSION)' -o bin/ ./cmd/weft ./cmd/weft-cni ./bench/cmd/weft-bench
+	$(COMPILE) go build -ldflags '-s -w -X github.com/weft-sdn/weft/cmd/weft/run.version=$(VERSION)' -o bin/ ./cmd/weft ./cmd/weft-cni ./bench/cmd/weft-bench
 
 # Loom, the page in the browser, if npm is there and its sources have changed; it
 # is compiled into bin/weft.

@@ -142,7 +142,10 @@ func subjects(name string) string { return "$KV." + legal(name) + "." }
 func (s *Store) stream(ctx context.Context, name string, replicas int) (jetstream.Stream, error) {
 	stream, err := s.js.Stream(ctx, "KV_"+legal(name))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return s.js.CreateOrUpdateStream(ctx, streamConfig(name, replicas))
+		if err := s.mended(ctx, name); err != nil {
+			return nil, err
+		}
+		return s.create(ctx, streamConfig(name, replicas))
 	}
 	if err != nil {
 		return nil, err
@@ -157,6 +160,15 @@ func (s *Store) stream(ctx context.Context, name string, replicas int) (jetstrea
 		return raised, nil
 	}
 	return stream, nil
+}
+
+// create makes a stream; it leaves another one of that name as it is.
+func (s *Store) create(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
+	stream, err := s.js.CreateStream(ctx, c)
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return nil, errTaken
+	}
+	return stream, err
 }
 
 // bucket is a weft.Bucket over a JetStream key-value bucket. Its revisions are

@@ -28,6 +28,7 @@ const (
 	acceptPrefix = "accept/"
 	reportPrefix = "report/"
 	doubtPrefix  = "doubt/"
+	mendPrefix   = "mend/" // its stream is about to be deleted, and made anew
 	spanKey      = "span"
 )
 

@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
@@ -19,6 +18,11 @@ func (s *Store) AskedSyncing() bool { return s.unsynced.Load() != nil }
 
 // StreamGone is what a process reports of a bucket that it finds without a stream.
 const StreamGone = streamGone
+
+// Reopen looks a bucket's stream up, and makes a missing one, as a process does that starts.
+func (s *Store) Reopen(ctx context.Context, name string) {
+	_, _ = s.stream(ctx, name, 1)
+}
 
 // Mend makes the stream of a bucket anew.
 func (s *Store) Mend(ctx context.Context, name string) error {
@@ -48,13 +52,15 @@ func (s *Store) MendUntil(ctx context.Context, name, stage string) error {
 	if err := s.recorder.save(ctx, b, entries, 0); err != nil || stage == "delete" {
 		return err
 	}
-	switch stage {
-	case "make":
-		return s.js.DeleteStream(ctx, c.Name)
-	case "fill":
-		return errors.Join(s.js.DeleteStream(ctx, c.Name), b.configure(ctx, shut(c)))
-	case "found": // another process has opened it
-		return errors.Join(s.js.DeleteStream(ctx, c.Name), b.configure(ctx, c))
+	if stage == "remove" { // all else is done
+		return b.configure(ctx, c)
 	}
-	return b.configure(ctx, c) // all but the file's removal
+	if err := s.js.DeleteStream(ctx, c.Name); err != nil || stage == "make" {
+		return err
+	}
+	if stage == "fill" {
+		c = shut(c)
+	} // else another process has opened it
+	_, err = s.create(ctx, c)
+	return err
 }

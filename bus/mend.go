@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -95,7 +96,7 @@ func (r *recorder) save(ctx context.Context, b *bucket, entries []entry, last ui
 // configure changes the stream of the bucket.
 func (b *bucket) configure(ctx context.Context, c jetstream.StreamConfig) error {
 	return b.retry(ctx, "mend", "all keys", func(ctx context.Context) error {
-		stream, err := b.store.js.CreateOrUpdateStream(ctx, c)
+		stream, err := b.store.js.UpdateStream(ctx, c)
 		if err == nil {
 			b.stream.Store(&stream)
 		}
@@ -114,16 +115,22 @@ func (r *recorder) remake(ctx context.Context, c jetstream.StreamConfig) error {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return fmt.Errorf("%s: %w", r.savedPath(name), err)
 	}
+	state, err := r.store.state(ctx)
+	if err == nil {
+		_, err = state.Put(ctx, mendPrefix+name, []byte("now"))
+	}
+	if err != nil {
+		return err
+	}
 	c.FirstSeq = s.Last + 1
 	err = r.store.retry(ctx, "mend bucket "+name, func(ctx context.Context) error {
-		// A lost answer, or a process that has just opened the bucket, leaves a stream.
 		if err := r.store.js.DeleteStream(ctx, c.Name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return err
 		}
-		_, err := r.store.js.CreateStream(ctx, shut(c))
+		_, err := r.store.create(ctx, shut(c))
 		return err
 	})
-	if err != nil {
+	if err := errors.Join(err, state.Delete(ctx, mendPrefix+name)); err != nil {
 		return err
 	}
 	opened, err := r.store.Bucket(ctx, name)
@@ -146,6 +153,31 @@ func (r *recorder) remake(ctx context.Context, c jetstream.StreamConfig) error {
 		return err
 	}
 	return os.Remove(r.savedPath(name))
+}
+
+// mended returns an error if the stream of a bucket is not there because it is being made
+// anew.
+func (s *Store) mended(ctx context.Context, name string) error {
+	if strings.HasPrefix(name, "bus.") {
+		return nil
+	}
+	state, err := s.js.Stream(ctx, "KV_"+legal(stateBucket))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m, err := state.GetLastMsgForSubject(ctx, subjects(stateBucket)+mendPrefix+name)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return nil
+	case err != nil:
+		return err
+	case m.Header.Get(operation) == "" && m.Header.Get(jetstream.MarkerReasonHeader) == "":
+		return errTaken
+	}
+	return nil
 }
 
 // resume ends what a process that was killed has begun to mend.

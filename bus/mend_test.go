@@ -11,7 +11,7 @@ import (
 // What others write and delete while a bucket is mended is neither lost nor taken back.
 func TestMendBesideWrites(t *testing.T) {
 	t.Parallel()
-	s := opened(t, bus.Config{Directory: t.TempDir()})
+	s := opened(t, bus.Config{Directory: t.TempDir(), Listen: "127.0.0.1:0"})
 	b, err := s.Bucket(t.Context(), damagedBucket)
 	if err != nil {
 		t.Fatal(err)
@@ -48,6 +48,17 @@ func TestMendBesideWrites(t *testing.T) {
 			}
 		})
 	}
+	other := opened(t, bus.Config{URL: s.URL(), Token: s.Access().Token})
+	go func() { // opens it again and again, as processes do that start
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				other.Reopen(t.Context(), damagedBucket)
+			}
+		}
+	}()
 	for range 5 {
 		if err := s.Mend(t.Context(), damagedBucket); err != nil {
 			t.Error(err)

@@ -30,6 +30,9 @@ const (
 // errUnreadable means that the store cannot read an entry that it has.
 var errUnreadable = errors.New("the store has it and cannot read it: its files are damaged")
 
+// errTaken means that another process makes a stream at this moment.
+var errTaken = errors.New("another process makes it at this moment")
+
 var errClosed = errors.New("the store was closed")
 
 // retry repeats an operation until it succeeds, fails permanently, or ctx ends.
@@ -116,7 +119,7 @@ func passing(err error) bool {
 	return slices.ContainsFunc([]error{
 		nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded,
 		nats.ErrNoServers, nats.ErrStaleConnection, jetstream.ErrNoStreamResponse, context.DeadlineExceeded, context.Canceled,
-		errSilent, errGap,
+		errSilent, errGap, errTaken,
 	}, func(e error) bool { return errors.Is(err, e) })
 }
 

@@ -99,6 +99,14 @@ func (s *Store) Buckets(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
+// stateBucket holds the state of the buckets for every process: a key for each
+// damaged bucket, and the requests to the process that keeps the manifests.
+const stateBucket = "bus.state"
+
+// mendPrefix is before the name of a bucket, in stateBucket, whose stream is about to be
+// deleted, and made anew.
+const mendPrefix = "mend/"
+
 // Now returns the time of the server's clock.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	if _, err := s.Bucket(ctx, clockBucket); err != nil {
@@ -142,10 +150,10 @@ func subjects(name string) string { return "$KV." + legal(name) + "." }
 func (s *Store) stream(ctx context.Context, name string, replicas int) (jetstream.Stream, error) {
 	stream, err := s.js.Stream(ctx, "KV_"+legal(name))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if err := s.mended(ctx, name); err != nil {
+		if err := mended(ctx, s.js, name); err != nil {
 			return nil, err
 		}
-		return s.create(ctx, streamConfig(name, replicas))
+		return createStream(ctx, s.js, streamConfig(name, replicas))
 	}
 	if err != nil {
 		return nil, err
@@ -162,13 +170,38 @@ func (s *Store) stream(ctx context.Context, name string, replicas int) (jetstrea
 	return stream, nil
 }
 
-// create makes a stream; it leaves another one of that name as it is.
-func (s *Store) create(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
-	stream, err := s.js.CreateStream(ctx, c)
+// createStream makes a stream; it leaves another one of that name as it is.
+func createStream(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) (jetstream.Stream, error) {
+	stream, err := js.CreateStream(ctx, c)
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return nil, errTaken
 	}
 	return stream, err
+}
+
+// mended returns an error if the stream of a bucket is not there because it is being made
+// anew.
+func mended(ctx context.Context, js jetstream.JetStream, name string) error {
+	if strings.HasPrefix(name, "bus.") {
+		return nil
+	}
+	state, err := js.Stream(ctx, "KV_"+legal(stateBucket))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m, err := state.GetLastMsgForSubject(ctx, subjects(stateBucket)+mendPrefix+name)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return nil
+	case err != nil:
+		return err
+	case m.Header.Get(operation) == "" && m.Header.Get(jetstream.MarkerReasonHeader) == "":
+		return errTaken
+	}
+	return nil
 }
 
 // bucket is a weft.Bucket over a JetStream key-value bucket. Its revisions are
@@ -379,7 +412,7 @@ func (b *bucket) All(ctx context.Context, f func(string, []byte, uint64) error) 
 			if entries, lost, err = b.snapshot(ctx); err != nil || !lost {
 				return err
 			}
-			if err = b.store.verdict(ctx, b.name); err == nil {
+			if err = b.verdict(ctx); err == nil {
 				return nil // it is known to be damaged
 			}
 		}

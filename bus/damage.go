@@ -17,10 +17,6 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// stateBucket holds the state of the buckets for every process: a key for each
-// damaged bucket, and the requests to the process that keeps the manifests.
-const stateBucket = "bus.state"
-
 // The keys of stateBucket: prefixes before the name of a bucket, and complete
 // keys.
 const (
@@ -28,7 +24,6 @@ const (
 	acceptPrefix = "accept/"
 	reportPrefix = "report/"
 	doubtPrefix  = "doubt/"
-	mendPrefix   = "mend/" // its stream is about to be deleted, and made anew
 	spanKey      = "span"
 )
 
@@ -209,11 +204,12 @@ func (s *Store) suspect(name string) {
 // from which this process read fewer entries than the server lists. It returns an error
 // if the bucket was not compared, or is whole there: then another try to read it
 // may help.
-func (s *Store) verdict(ctx context.Context, name string) error {
+func (b *bucket) verdict(ctx context.Context) error {
+	s, name := b.store, b.name
 	if _, damaged := s.health.of(name); damaged || strings.HasPrefix(name, "bus.") || !s.following.Load() {
 		return nil
 	}
-	if err := s.compared(ctx, name); err != nil {
+	if err := b.compared(ctx); err != nil {
 		return fmt.Errorf("%w, and it could not be compared with its manifest: %w", errUnreadable, err)
 	}
 	state, err := s.state(ctx)
@@ -232,20 +228,20 @@ func (s *Store) verdict(ctx context.Context, name string) error {
 
 // compared waits until the process that keeps the manifests has compared a bucket with its
 // own, and saved what can be read of it if it is damaged.
-func (s *Store) compared(ctx context.Context, name string) error {
+func (b *bucket) compared(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, doubtWait)
 	defer cancel()
-	state, err := s.state(ctx)
+	state, err := b.store.state(ctx)
 	if err != nil {
 		return err
 	}
-	asked, err := state.Put(ctx, doubtPrefix+name, []byte("now"))
+	asked, err := state.Put(ctx, doubtPrefix+b.name, []byte("now"))
 	for pauses := newPauses(); err == nil; {
 		var revision uint64
-		if _, revision, err = state.Get(ctx, doubtPrefix+name); err == nil && revision != asked {
+		if _, revision, err = state.Get(ctx, doubtPrefix+b.name); err == nil && revision != asked {
 			return nil // answered
 		}
-		err = errors.Join(err, s.pause(ctx, pauses.Next()))
+		err = errors.Join(err, b.store.pause(ctx, pauses.Next()))
 	}
 	return err
 }
@@ -311,7 +307,7 @@ func (s *Store) Fill(ctx context.Context, bucketName string, entries iter.Seq2[s
 	if _, damaged := s.health.of(bucketName); !damaged {
 		return 0, api.Errorf(codes.FailedPrecondition, "bucket %s is not damaged", bucketName)
 	}
-	if err := s.compared(ctx, bucketName); err != nil {
+	if err := b.compared(ctx); err != nil {
 		return 0, err
 	}
 	for key, value := range entries {

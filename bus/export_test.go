@@ -30,7 +30,7 @@ func (s *Store) Mend(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return s.recorder.mend(ctx, opened.(*bucket), 0)
+	return s.recorder.mender.mend(ctx, opened.(*bucket), 0)
 }
 
 // MendUntil leaves a bucket as a process does that is killed while it mends it, before the
@@ -49,7 +49,7 @@ func (s *Store) MendUntil(ctx context.Context, name, stage string) error {
 	if err := b.configure(ctx, shut(c)); err != nil || stage == "save" {
 		return err
 	}
-	if err := s.recorder.save(ctx, b, entries, 0); err != nil || stage == "delete" {
+	if err := s.recorder.mender.save(ctx, b, entries, 0); err != nil || stage == "delete" {
 		return err
 	}
 	if stage == "remove" { // all else is done
@@ -61,6 +61,6 @@ func (s *Store) MendUntil(ctx context.Context, name, stage string) error {
 	if stage == "fill" {
 		c = shut(c)
 	} // else another process has opened it
-	_, err = s.create(ctx, c)
+	_, err = createStream(ctx, s.js, c)
 	return err
 }

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -27,7 +27,13 @@ type savedEntry struct {
 	Value []byte `json:"value"`
 }
 
-func (r *recorder) savedPath(bucket string) string { return r.path(bucket) + ".saved" }
+// mender makes the streams of damaged buckets anew. It keeps what it has saved in dir.
+type mender struct {
+	store *Store
+	dir   string
+}
+
+func (m *mender) savedPath(bucket string) string { return filepath.Join(m.dir, bucket+".saved") }
 
 // shutSubjects returns what the subjects of a bucket's keys begin with while its stream
 // is made anew: nobody else writes to them.
@@ -56,7 +62,7 @@ func isShut(c jetstream.StreamConfig) bool {
 // know what follows the damage. Revisions continue after the last one. What others write
 // meanwhile is confirmed once it is in the new stream. If the process is killed, its next
 // start goes on.
-func (r *recorder) mend(ctx context.Context, b *bucket, last uint64) error {
+func (m *mender) mend(ctx context.Context, b *bucket, last uint64) error {
 	c := (*b.stream.Load()).CachedInfo().Config
 	err := b.configure(ctx, shut(c))
 	var entries []entry
@@ -64,17 +70,17 @@ func (r *recorder) mend(ctx context.Context, b *bucket, last uint64) error {
 		entries, _, err = b.snapshot(ctx)
 	}
 	if err == nil {
-		err = r.save(ctx, b, entries, last)
+		err = m.save(ctx, b, entries, last)
 	}
 	if err != nil {
 		return errors.Join(err, b.configure(ctx, reopened(c)))
 	}
-	return r.remake(ctx, c)
+	return m.remake(ctx, c)
 }
 
 // save writes what could be read of a bucket, and the highest revision it has assigned,
 // into a file.
-func (r *recorder) save(ctx context.Context, b *bucket, entries []entry, last uint64) error {
+func (m *mender) save(ctx context.Context, b *bucket, entries []entry, last uint64) error {
 	info, err := (*b.stream.Load()).Info(ctx)
 	if err != nil {
 		return err
@@ -85,10 +91,10 @@ func (r *recorder) save(ctx context.Context, b *bucket, entries []entry, last ui
 	}
 	text, err := json.Marshal(s)
 	if err == nil {
-		err = wholefile.Write(r.savedPath(b.name), text, 0o600)
+		err = wholefile.Write(m.savedPath(b.name), text, 0o600)
 	}
 	if err == nil {
-		err = syncDirectory(r.dir)
+		err = syncDirectory(m.dir)
 	}
 	return err
 }
@@ -105,17 +111,17 @@ func (b *bucket) configure(ctx context.Context, c jetstream.StreamConfig) error 
 }
 
 // remake makes the stream of a bucket anew with what has been saved of it.
-func (r *recorder) remake(ctx context.Context, c jetstream.StreamConfig) error {
+func (m *mender) remake(ctx context.Context, c jetstream.StreamConfig) error {
 	name := c.Description
-	text, err := os.ReadFile(r.savedPath(name))
+	text, err := os.ReadFile(m.savedPath(name))
 	if err != nil {
 		return err
 	}
 	var s saved
 	if err := json.Unmarshal(text, &s); err != nil {
-		return fmt.Errorf("%s: %w", r.savedPath(name), err)
+		return fmt.Errorf("%s: %w", m.savedPath(name), err)
 	}
-	state, err := r.store.state(ctx)
+	state, err := m.store.state(ctx)
 	if err == nil {
 		_, err = state.Put(ctx, mendPrefix+name, []byte("now"))
 	}
@@ -123,26 +129,26 @@ func (r *recorder) remake(ctx context.Context, c jetstream.StreamConfig) error {
 		return err
 	}
 	c.FirstSeq = s.Last + 1
-	err = r.store.retry(ctx, "mend bucket "+name, func(ctx context.Context) error {
-		if err := r.store.js.DeleteStream(ctx, c.Name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+	err = m.store.retry(ctx, "mend bucket "+name, func(ctx context.Context) error {
+		if err := m.store.js.DeleteStream(ctx, c.Name); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 			return err
 		}
-		_, err := r.store.create(ctx, shut(c))
+		_, err := createStream(ctx, m.store.js, shut(c))
 		return err
 	})
 	if err := errors.Join(err, state.Delete(ctx, mendPrefix+name)); err != nil {
 		return err
 	}
-	opened, err := r.store.Bucket(ctx, name)
+	opened, err := m.store.Bucket(ctx, name)
 	if err != nil {
 		return err
 	}
 	b := opened.(*bucket)
 	for _, e := range s.Entries {
-		m := b.message(e.Key, e.Value)
-		m.Subject = shutSubjects(name) + e.Key
+		message := b.message(e.Key, e.Value)
+		message.Subject = shutSubjects(name) + e.Key
 		err := b.retry(ctx, "put", e.Key, func(ctx context.Context) error {
-			_, err := b.write(ctx, m)
+			_, err := b.write(ctx, message)
 			return err
 		})
 		if err != nil {
@@ -152,46 +158,21 @@ func (r *recorder) remake(ctx context.Context, c jetstream.StreamConfig) error {
 	if err := b.configure(ctx, reopened(c)); err != nil {
 		return err
 	}
-	return os.Remove(r.savedPath(name))
-}
-
-// mended returns an error if the stream of a bucket is not there because it is being made
-// anew.
-func (s *Store) mended(ctx context.Context, name string) error {
-	if strings.HasPrefix(name, "bus.") {
-		return nil
-	}
-	state, err := s.js.Stream(ctx, "KV_"+legal(stateBucket))
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	m, err := state.GetLastMsgForSubject(ctx, subjects(stateBucket)+mendPrefix+name)
-	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return nil
-	case err != nil:
-		return err
-	case m.Header.Get(operation) == "" && m.Header.Get(jetstream.MarkerReasonHeader) == "":
-		return errTaken
-	}
-	return nil
+	return os.Remove(m.savedPath(name))
 }
 
 // resume ends what a process that was killed has begun to mend.
-func (r *recorder) resume(ctx context.Context, name string) error {
-	if r.store.server == nil {
+func (m *mender) resume(ctx context.Context, name string) error {
+	if m.store.server == nil {
 		return nil // mends nothing
 	}
-	text, err := os.ReadFile(r.savedPath(name))
+	text, err := os.ReadFile(m.savedPath(name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	c, open, reached := streamConfig(name, 1), true, uint64(0) // of a stream that is not there
-	asked := r.store.retry(ctx, "open bucket "+name, func(ctx context.Context) error {
-		stream, err := r.store.js.Stream(ctx, "KV_"+legal(name))
+	asked := m.store.retry(ctx, "open bucket "+name, func(ctx context.Context) error {
+		stream, err := m.store.js.Stream(ctx, "KV_"+legal(name))
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
 			return nil
 		}
@@ -206,13 +187,13 @@ func (r *recorder) resume(ctx context.Context, name string) error {
 	case asked != nil:
 		return asked
 	case err == nil && json.Unmarshal(text, &s) != nil:
-		return fmt.Errorf("%s cannot be read", r.savedPath(name))
+		return fmt.Errorf("%s cannot be read", m.savedPath(name))
 	case err == nil && (!open || reached < s.Last):
-		return r.remake(ctx, c)
+		return m.remake(ctx, c)
 	case err == nil:
-		return os.Remove(r.savedPath(name)) // all is in the stream
+		return os.Remove(m.savedPath(name)) // all is in the stream
 	case !open:
-		_, err := r.store.js.UpdateStream(ctx, reopened(c))
+		_, err := m.store.js.UpdateStream(ctx, reopened(c))
 		return err
 	}
 	return nil

@@ -28,11 +28,12 @@ const (
 // that holds the store. When the store is opened, it compares each bucket with
 // its manifest; after that it records all changes.
 type recorder struct {
-	store *Store
-	dir   string
-	diary diary
-	news  chan struct{} // holds one: there may be another bucket
-	stop  context.CancelFunc
+	store  *Store
+	dir    string
+	diary  diary
+	mender mender
+	news   chan struct{} // holds one: there may be another bucket
+	stop   context.CancelFunc
 
 	checking sync.Mutex // held during a comparison, or the start of a manifest; taken before mu
 
@@ -46,7 +47,7 @@ func (r *recorder) path(bucket string) string { return filepath.Join(r.dir, buck
 
 // record compares all buckets and then begins to keep manifests.
 func (s *Store) record(ctx context.Context, dir string) error {
-	r := &recorder{store: s, dir: dir, news: make(chan struct{}, 1), manifests: map[string]*manifest{}, known: map[string]bool{}}
+	r := &recorder{store: s, dir: dir, mender: mender{s, dir}, news: make(chan struct{}, 1), manifests: map[string]*manifest{}, known: map[string]bool{}}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("manifests of the store: %w", unusable(dir, err))
 	}
@@ -108,7 +109,7 @@ func (s *Store) record(ctx context.Context, dir string) error {
 	r.stop = stop
 	for _, name := range names {
 		r.checking.Lock()
-		err := r.resume(ctx, name)
+		err := r.mender.resume(ctx, name)
 		if err == nil {
 			err = r.check(ctx, life, state, name, listed[name])
 		}

@@ -75,7 +75,7 @@ func (w *watch) follow(ctx context.Context) (fed bool, err error) {
 			lost := feed.lost || feed.short
 			if lost {
 				// What is deleted may depend on what is missing here.
-				if err := w.bucket.store.verdict(ctx, w.bucket.name); err != nil {
+				if err := w.bucket.verdict(ctx); err != nil {
 					if w.tries++; w.tries < 2 {
 						return false, errGap // read it again, perhaps from another copy
 					}

@@ -115,7 +115,7 @@ func (r *recorder) compare(ctx context.Context, state *bucket, name string) erro
 	}
 	err = r.spoil(ctx, state, d)
 	if err == nil && (d.Lost > 0 || h.lost) && r.store.server != nil {
-		err = r.mend(ctx, b, max(rec.last, h.reached))
+		err = r.mender.mend(ctx, b, max(rec.last, h.reached))
 	}
 	return err
 }

@@ -65,7 +65,7 @@ var table = []row{
 	{"transport", nil, nil},
 	{"transport/transporttest", []string{"transport"}, nil},
 	{"transport/*", []string{"transport", "transport/*", "internal/backoff", "internal/localsocket"}, []string{"*"}},
-	{"bus", []string{".", "api", "transport", "internal/backoff"}, []string{nats, codes}},
+	{"bus", []string{".", "api", "transport", "internal/backoff", "internal/wholefile"}, []string{nats, codes}},
 	{"bus/bustest", []string{".", "api"}, []string{codes}},
 	{"plan", []string{".", "api", "flow", "plan/*", "internal/document"}, []string{"gonum.org/"}},
 	{"plan/*", []string{"flow", "plan/*"}, []string{"gonum.org/", "github.com/crillab/gophersat/"}},

@@ -245,7 +245,7 @@ func TestOneOfAName(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, other := range transports() {
-			if _, err := other(t, w, hello("one", "stage"), each(&api.Decision{})); err == nil || !strings.Contains(err.Error(), "attached already") {
+			if _, err := other(t, w, hello("one", "stage"), each(&api.Decision{})); err == nil || !strings.Contains(err.Error(), "already attached") {
 				t.Errorf("a second over %s: %v", name, err)
 			}
 		}

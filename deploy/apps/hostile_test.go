@@ -380,7 +380,7 @@ func TestLease(t *testing.T) {
 	if err := register(strings.Replace(body, "stage", "observer", 1)); err == nil || !strings.Contains(err.Error(), "as another kind") {
 		t.Errorf("as an observer: %v", err)
 	}
-	if err := register(strings.Replace(body, "/x", "/y", 1)); err == nil || !strings.Contains(err.Error(), "attached already") {
+	if err := register(strings.Replace(body, "/x", "/y", 1)); err == nil || !strings.Contains(err.Error(), "already attached") {
 		t.Errorf("with another url: %v", err)
 	}
 	w = serve(t, func(c *Config) { c.Limits.Lease = 50 * time.Millisecond })

@@ -82,7 +82,7 @@ func (r *registry) attach(a *app, gone func()) (*api.Welcome, error) {
 		return nil, api.Errorf(codes.Unavailable, "%w", errStops)
 	case other != nil:
 		r.mu.Unlock()
-		return nil, api.Errorf(codes.AlreadyExists, "app %s is attached already, over %s from %s: one of a name at a time; stop that one, or choose another name", name, other.info.Transport, other.info.Peer)
+		return nil, api.Errorf(codes.AlreadyExists, "app %s is already attached, over %s from %s; stop that one, or choose another name", name, other.info.Transport, other.info.Peer)
 	case len(r.apps) >= r.config.Limits.Apps:
 		r.mu.Unlock()
 		return nil, api.Errorf(codes.ResourceExhausted, "%d apps are attached: no more are allowed", len(r.apps))

@@ -122,7 +122,7 @@ func TestTrace(t *testing.T) {
 		{name: "highest priority", setUp: func(w *traceWorld) {
 			forward(w)
 			w.add(dpid2, "0 11 eth_type=0x0800,ip_proto=17,udp_dst=53 drop")
-		}, packet: &api.TracePacketRequest{UdpDst: 53}, verdict: "dropped by " + dpid2 + ": the entry that matches sends it nowhere", steps: 2},
+		}, packet: &api.TracePacketRequest{UdpDst: 53}, verdict: "dropped by " + dpid2 + ": its entry of priority ", steps: 2},
 		{name: "other port is not touched by it", setUp: func(w *traceWorld) {
 			forward(w)
 			w.add(dpid2, "0 11 eth_type=0x0800,ip_proto=17,udp_dst=53 drop")
@@ -143,7 +143,7 @@ func TestTrace(t *testing.T) {
 		{name: "clear actions", setUp: func(w *traceWorld) {
 			w.add(dpid1, "0 1 in_port=1 write=output:2;goto=3")
 			w.add(dpid1, "3 1 any clear")
-		}, verdict: "sends it nowhere", steps: 2},
+		}, verdict: "has no action that sends it on", steps: 2},
 		{name: "miss in a later table", setUp: func(w *traceWorld) { w.add(dpid1, "0 1 in_port=1 write=output:2;goto=3") },
 			verdict: "no entry of table 3 matches", steps: 2},
 		{name: "rewriting, and match of what was rewritten", setUp: func(w *traceWorld) {
@@ -198,7 +198,7 @@ func TestTrace(t *testing.T) {
 			w.add(dpid1, "0 50 any group:1")
 			w.groups[dpid1] = []*api.Group{{Id: 1, Type: "fast_failover", Buckets: []*api.Bucket{{WatchPort: 2, Actions: []string{"output:2"}}}}}
 			w.net.up[location(dpid1, 2).Flow()] = false
-		}, verdict: "sends it nowhere", steps: 1, note: "no bucket that can send"},
+		}, verdict: "has no action that sends it on", steps: 1, note: "no bucket that can send"},
 		{name: "group select", setUp: func(w *traceWorld) {
 			forward(w)
 			w.add(dpid1, "0 50 any group:1")
@@ -209,7 +209,7 @@ func TestTrace(t *testing.T) {
 			w.add(dpid1, "0 50 any write=output:7;write=group:1")
 			w.groups[dpid1] = []*api.Group{{Id: 1, Type: "indirect", Buckets: []*api.Bucket{{Actions: []string{"output:2"}}}}}
 		}, arrives: true, steps: 3},
-		{name: "no such group", setUp: func(w *traceWorld) { w.add(dpid1, "0 50 any group:1") }, verdict: "sends it nowhere", steps: 1, note: "group 1 does not exist"},
+		{name: "no such group", setUp: func(w *traceWorld) { w.add(dpid1, "0 50 any group:1") }, verdict: "has no action that sends it on", steps: 1, note: "group 1 does not exist"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newTraceWorld()

@@ -159,10 +159,18 @@ func (w *walk) enter(v visit) error {
 		}
 		if len(x.out) == 0 && len(x.step.Next) == 0 {
 			x.step.Next = append(x.step.Next, "dropped")
-			w.end(fateDropped, "dropped by %v: the entry that matches sends it nowhere", sw)
+			w.end(fateDropped, "dropped by %v: its entry of priority %d%s has no action that sends it on", sw, hit.text.Priority, ofOwner(hit.text.Owner))
 		}
 		return x.forward()
 	}
+}
+
+// ofOwner returns whose an entry is, as a sentence says it.
+func ofOwner(owner string) string {
+	if owner == "" {
+		return ""
+	}
+	return " (owner " + owner + ")"
 }
 
 // table returns the entries of a switch, read once.

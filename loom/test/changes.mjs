@@ -101,7 +101,7 @@ export const changes = [
       await page.locator("#flows-dpid").fill("1");
       await page.locator("#flows-match").fill("in_port=1");
       await page.context().setOffline(true);
-      await page.getByTestId("status").getByText(/does not answer/).waitFor();
+      await page.getByTestId("status").getByText(/no answer/).waitFor();
       await page.getByTestId("try").click();
       await page.locator("form").getByRole("alert").getByText(/does not answer/).waitFor();
       await page.getByRole("tab", { name: "Firewall" }).click();
@@ -109,7 +109,7 @@ export const changes = [
       await page.getByRole("tab", { name: "Flow rules" }).click();
       expect((await page.locator("#flows-match").inputValue()) === "in_port=1", "the flow rule is gone");
       await page.context().setOffline(false);
-      await page.getByText(/answers again/).waitFor();
+      await page.getByText(/Reconnected/).waitFor();
       await page.getByTestId("try").click();
       await page.getByTestId("proposed").getByText("in_port=1").first().waitFor();
       await page.keyboard.press("Escape");

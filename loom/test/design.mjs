@@ -65,7 +65,7 @@ export const design = [
       await s.drag([300, 300], [500, 400]);
       await until("a hint", async () => (await said(page)).includes("let go over the node"));
       // A frame chooses several; the keys are for what was clicked.
-      await page.getByRole("button", { name: "Choose, move" }).click();
+      await page.getByRole("button", { name: "Select" }).click();
       await s.click(30, 30);
       await page.keyboard.down("Shift");
       await s.drag([120, 60], [480, 230]);

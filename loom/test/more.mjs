@@ -144,7 +144,7 @@ export const more = [
       const worker = (await rig.get("/v1/workers")).workers.find((w) => w.services.some((s) => s.name === "gateway"));
       process.kill(worker.pid, "SIGKILL");
       await page.getByText(/trying again/).waitFor();
-      await page.getByText(/answers again/).waitFor();
+      await page.getByText(/Reconnected/).waitFor();
       await page.getByTestId("counts").getByText("4 switches, 4 links").waitFor();
       await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up"));
     },
@@ -160,7 +160,7 @@ export const more = [
       await page.context().setOffline(true);
       await page.getByTestId("status").getByText(/trying again/).waitFor();
       await page.context().setOffline(false);
-      await page.getByText(/answers again/).waitFor();
+      await page.getByText(/Reconnected/).waitFor();
       expect((await page.getByTestId("changes").count()) === 1, "the draft is gone");
       await page.getByRole("button", { name: "Discard" }).click();
     },

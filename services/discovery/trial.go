@@ -239,7 +239,7 @@ func (j *judge) holdBack(now int64, tr *trial, reason string) {
 
 // explainSlow describes why a link is held.
 func (j *judge) explainSlow(now int64, tr *trial) string {
-	return fmt.Sprintf("fastest of %d probes took %v more than the control channels: want at most %v",
+	return fmt.Sprintf("the fastest of %d probes took %v more than the control channels, beyond the limit of %v: a relay?",
 		tr.probes, time.Duration(delay(tr.best, tr.from, tr.to)).Round(10*time.Microsecond), time.Duration(j.plausibleDelay(now)).Round(10*time.Microsecond))
 }
 

@@ -164,7 +164,7 @@ func (m *machine) admit(w http.ResponseWriter, r *http.Request, who caller, meth
 		return nil, err
 	}
 	if m.socket == "" {
-		return nil, status.Errorf(codes.FailedPrecondition, "%s names no socket of weft %s: start that on this machine, and the controller with --set %s=SOCKET", m.key, commandOf(m.name), m.key)
+		return nil, status.Errorf(codes.FailedPrecondition, "weft %s is not connected to this controller: run weft %s as root, then the controller with --set %s=SOCKET", commandOf(m.name), commandOf(m.name), m.key)
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {

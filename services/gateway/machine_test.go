@@ -252,7 +252,7 @@ func TestMachineAway(t *testing.T) {
 		t.Errorf("%s %s", resp.Status, body)
 	}
 	s = serve(t, nil)
-	if resp, body := s.request(t, "GET", "/v1/lab/labs", ""); resp.StatusCode != 400 || !strings.Contains(body, "gateway.lab names no socket") {
+	if resp, body := s.request(t, "GET", "/v1/lab/labs", ""); resp.StatusCode != 400 || !strings.Contains(body, "weft lab serve is not connected") {
 		t.Errorf("%s %s", resp.Status, body)
 	}
 }

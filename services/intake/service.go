@@ -59,7 +59,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	memory, err := weft.Scratch(env, "packet-ins", southbound.EstateSize)
 	if err != nil {
-		env.Log.Warn("the packet-ins that are lost if this process is killed will not be known", "error", err)
+		env.Log.Warn("cannot open the loss counter; losses after a crash will not be counted", "error", err)
 	}
 	in := southbound.NewReceiver(southbound.ReceiverConfig{
 		Sessions: cfg.sessions(), Number: uint16(cfg.Number), Log: env.Log, Memory: memory,

@@ -66,7 +66,7 @@ func (h *hub) connected(text string) (*session.Session, error) {
 	if known {
 		return nil, api.Errorf(codes.Unavailable, "switch %v is not connected", sw)
 	}
-	return nil, api.Errorf(codes.NotFound, "no switch %v has ever connected", sw)
+	return nil, api.Errorf(codes.NotFound, "unknown switch %v; weft get switches lists those that have connected", sw)
 }
 
 func (h *hub) listPorts(_ context.Context, req *api.ListPortsRequest) (*api.ListPortsResponse, error) {

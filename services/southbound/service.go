@@ -77,7 +77,7 @@ func run(ctx context.Context, env *weft.Env, open func(network, address string) 
 	h.onHigherGeneration = h.higherGenerationHandler(m)
 	memory, err := weft.Scratch(env, "packet-ins", recovery.Size)
 	if err != nil {
-		env.Log.Warn("the packet-ins that are lost if this process is killed will not be known", "error", err)
+		env.Log.Warn("cannot open the loss counter; losses after a crash will not be counted", "error", err)
 	}
 	h.OpenRecovery(memory)
 	h.register(env.Metric)

@@ -324,7 +324,7 @@ func (p *Poller) samples(dpid string, f func(*target)) error {
 		}
 		t := p.switches[sw]
 		if t == nil {
-			return api.Errorf(codes.NotFound, "no switch %v has ever connected", sw)
+			return api.Errorf(codes.NotFound, "unknown switch %v; weft get switches lists those that have connected", sw)
 		}
 		list = append(list, t)
 	} else {

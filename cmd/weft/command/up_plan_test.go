@@ -184,7 +184,7 @@ func TestUpPlan(t *testing.T) {
 	}
 
 	status, out, errs := weftCommand("apply", "scale")
-	if status != 0 || !strings.Contains(errs, "plan scale is carried out, 6 processes, ") {
+	if status != 0 || !strings.Contains(errs, "now running plan scale, 6 processes, ") {
 		t.Fatalf("weft apply scale: status %d, %s%s", status, out, errs)
 	}
 	scale := workers(t, "")

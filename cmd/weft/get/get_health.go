@@ -33,7 +33,7 @@ const (
 )
 
 // errUnhealthy is the command's error once the table has said what fails.
-var errUnhealthy = errors.New("the controller is not well; see the checks that fail")
+var errUnhealthy = errors.New("the controller is not healthy: see the checks that fail")
 
 func getHealth(r *cli.Remote) *cobra.Command {
 	return cli.Query(r, &cobra.Command{
@@ -217,7 +217,7 @@ func healthOfSwitches(c *cli.Controller) (HealthResult, error) {
 	case err == nil && n == 0 && len(failed) > 0:
 		return HealthResult{State: HealthFailing, Detail: "none is connected, and the handshakes of those that try fail: " + cli.FirstFew(failed), Remedy: strings.Join(remedies, "; ")}, nil
 	case err == nil && n == 0:
-		return HealthResult{State: HealthWarning, Detail: "none has ever connected", Remedy: "ovs-vsctl set-controller BRIDGE tcp:HOST:6653; see docs/guide/troubleshooting.md"}, nil
+		return HealthResult{State: HealthWarning, Detail: "no switch has connected yet", Remedy: "ovs-vsctl set-controller BRIDGE tcp:HOST:6653; see docs/guide/troubleshooting.md"}, nil
 	case len(away) > 0:
 		return HealthResult{State: HealthFailing, Detail: fmt.Sprintf("%d of %d away: %s%s", len(away), n, cli.FirstFew(away), hostsBehind(c, m.Switches)), Remedy: "is the switch up, and can it reach the controller's address? Those that are gone for good: weft switch forget DPID"}, err
 	case len(twice) > 0:
@@ -282,7 +282,7 @@ func failedEntries(c *cli.Controller, dpid string, most int) (list []string) {
 func HealthOfPorts(c *cli.Controller) (HealthResult, error) {
 	idle, known, err := listIdlePorts(c)
 	if len(idle) == 0 {
-		return HealthResult{State: HealthOK, Detail: fmt.Sprintf("%d, those that are up take traffic or are settling", known)}, err
+		return HealthResult{State: HealthOK, Detail: fmt.Sprintf("%d ports, none blocked", known)}, err
 	}
 	causes, first := map[string][]string{}, map[string]*api.PortRole{}
 	for _, p := range idle {
@@ -297,7 +297,7 @@ func HealthOfPorts(c *cli.Controller) (HealthResult, error) {
 	}
 	return HealthResult{
 		State:  HealthWarning,
-		Detail: fmt.Sprintf("%d take no traffic or no link: %s", len(idle), strings.Join(details, "; ")),
+		Detail: fmt.Sprintf("%d blocked: %s", len(idle), strings.Join(details, "; ")),
 		Remedy: strings.Join(remedies, "; ") + "; weft explain port DPID PORT for the others",
 	}, err
 }

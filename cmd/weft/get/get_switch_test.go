@@ -9,7 +9,7 @@ import (
 func TestOfSwitch(t *testing.T) {
 	for text, want := range map[string]string{
 		"it has not answered within 5s":                 "switch 0000000000000099: it has not answered within 5s",
-		"no switch 0000000000000099 has ever connected": "no switch 0000000000000099 has ever connected",
+		"unknown switch 0000000000000099; weft get switches lists those that have connected": "unknown switch 0000000000000099; weft get switches lists those that have connected",
 		"switch 0000000000000099: refused":              "switch 0000000000000099: refused",
 		"switch 0000000000000001 is its master":         "switch 0000000000000099: switch 0000000000000001 is its master",
 	} {

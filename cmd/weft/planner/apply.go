@@ -80,7 +80,7 @@ func AwaitPlan(ctx context.Context, c *cli.Controller, generation uint64, patien
 		}
 		switch {
 		case len(late) == 0 && m.Generation >= generation:
-			fmt.Fprintf(progress, "plan %s is carried out, %s, %v\n", m.Plan, cli.Number(m.Workers, "process", "processes"), time.Since(began).Round(time.Millisecond))
+			fmt.Fprintf(progress, "now running plan %s, %s, %v\n", m.Plan, cli.Number(m.Workers, "process", "processes"), time.Since(began).Round(time.Millisecond))
 			return nil
 		case time.Since(began) > patience:
 			return errors.New("the plan is in force but not carried out yet: waiting for " + strings.Join(late, ", ") + "; weft up starts and stops processes: does it run? see weft get workers")

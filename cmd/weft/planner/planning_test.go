@@ -256,7 +256,7 @@ func TestCosts(t *testing.T) {
 		}}, nil
 	}
 	m, err := p.DiffPlans(t.Context(), &api.DiffPlansRequest{Text: builtIn(t, "split")})
-	if err != nil || m.OldSize.GetProcesses() != 1 || m.NewSize.GetProcesses() < 3 || m.NewSize.Memory <= m.OldSize.Memory || !strings.Contains(m.Figures, "weft get crossings") {
+	if err != nil || m.OldSize.GetProcesses() != 1 || m.NewSize.GetProcesses() < 3 || m.NewSize.Memory <= m.OldSize.Memory || !strings.Contains(m.Figures, "Rates are of this controller") {
 		t.Fatalf("got %v, %v", m, err)
 	}
 	if x := m.Crossings[0]; x.From != "forwarding" || x.To != "paths" || x.Kind != "call" || x.Old != "inproc" || x.New != "grpc" || !x.Known || x.Us < 1 || x.PerS != 12 {

@@ -51,10 +51,10 @@ func costs(specs []weft.Spec, before, after *plan.Plan, rates map[wayOf]float64)
 	}
 	c := &Costs{
 		Crossings: crossings(specs, before, after, profile, rates), OldSize: sizeOf(before, profile), NewSize: sizeOf(after, profile),
-		Figures: fmt.Sprintf("times are those of an empty request over each transport, memory is that of processes at work; both are of the built-in profile, which weft experiment run hydra-demand measured with %v", profile),
+		Figures: fmt.Sprintf("Latencies (of an empty request) and memory are estimates from the built-in profile (%v).", profile),
 	}
 	if rates != nil {
-		c.Figures += "; messages a second are those of this controller in the last ten seconds, as weft get crossings shows them"
+		c.Figures += " Rates are of this controller in the last 10 s."
 	}
 	return c, nil
 }

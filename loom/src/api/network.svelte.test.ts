@@ -40,7 +40,7 @@ test("a controller that hangs is said to be lost, and is asked at once for what 
   await vi.advanceTimersByTimeAsync(19_100);
   expect(network.lost).toBe("the controller does not answer for 20 s");
   await vi.advanceTimersByTimeAsync(1000);
-  expect([network.lost, network.resumed]).toEqual(["", "The controller answers again; nothing was missed."]);
+  expect([network.lost, network.resumed]).toEqual(["", "Reconnected; nothing was missed."]);
   expect(asked.map((a) => a.wait_ms)).toEqual([0, 15_000, 0, 15_000]);
   expect(asked[2].position?.number).toBe(5);
   expect(session.anew).toBe(anew + 1);

@@ -114,7 +114,7 @@ class Network {
         const wait = this.position && !this.lost && !document.hidden ? longest : 0;
         const r = await post<ReadEventsResponse>("v1/events:read", { position: this.position, wait_ms: wait }, stop, longest + grace);
         if (this.lost) session.anew++;
-        if (this.lost) this.resumed = r.restarted ? "The controller answers again; its state was read anew." : "The controller answers again; nothing was missed.";
+        if (this.lost) this.resumed = r.restarted ? "Reconnected; everything reloaded." : "Reconnected; nothing was missed.";
         this.lost = "";
         pause = 250;
         this.take(r);
@@ -127,7 +127,7 @@ class Network {
         }
         this.resumed = "";
         if (turn.signal.aborted && navigator.onLine) continue;
-        this.lost = navigator.onLine ? textOf(err) : "the controller does not answer, and this machine has no network";
+        this.lost = navigator.onLine ? textOf(err) : "no answer from the controller";
         turn = new AbortController();
         await seen(pause, AbortSignal.any([signal, turn.signal]));
         pause = Math.min(2 * pause, 4000);

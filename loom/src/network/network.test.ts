@@ -138,23 +138,21 @@ test("a trace crosses the cables between its hops", () => {
   expect(cablesOf(steps)).toEqual([`${s1}:4-${s2}:3`]);
 });
 
-test("a reroute says how long it took, by the controller's clock and by the page's", () => {
+test("a reroute says how long the slowest route took", () => {
   const r = new Reroute();
   const event = (subject: string, ms: number, e: object) => ({ subject, time: new Date(1e12 + ms).toISOString(), event: e as Record<string, unknown> });
   const down = (ms: number) => event("discovery.LinkChanged", ms, { removed: true });
   const moved = (ms: number, took_us: string, change = "rerouted") => event("forwarding.RouteChanged", ms, { change, took_us });
-  expect(r.seen(moved(0, "9", "added"), 1)).toBe("");
-  expect(r.seen(down(100), 1)).toBe(""); // cut elsewhere: what follows says more
-  expect(r.seen(moved(104, "2500"), 1)).toBe("1 route moved within 4 ms of the link's end; the slowest took the controller 2.5 ms, from the event to its last entry.");
-  expect(r.seen(down(105), 1)).toBe(""); // its other direction
-  expect(r.seen(moved(109, "1500"), 1)).toContain("2 routes moved within 9 ms");
-  r.cut(50_000);
-  expect(r.seen(down(200), 50_020)).toBe("The link is down; no route has moved. This page saw it 20 ms after the cut was asked for.");
-  const text = r.seen(moved(207, "3100"), 50_031);
-  expect(text).toContain("1 route moved within 7 ms of the link's end; the slowest took the controller 3.1 ms");
-  expect(text).toContain("31 ms after the cut");
-  expect(r.seen(moved(208, "0", "failed"), 50_031)).toContain("1 route moved, 1 could not be");
-  expect(r.seen(moved(9_000, "700"), 90_000)).toBe("1 route moved; the slowest took the controller 0.7 ms, from the event to its last entry.");
+  expect(r.seen(moved(0, "9", "added"))).toBe("");
+  expect(r.seen(down(100))).toBe(""); // cut elsewhere: what follows says more
+  expect(r.seen(moved(104, "2500"))).toBe("1 route rerouted in 2.5 ms.");
+  expect(r.seen(down(105))).toBe(""); // its other direction
+  expect(r.seen(moved(109, "1500"))).toBe("2 routes rerouted in 2.5 ms.");
+  r.cut();
+  expect(r.seen(down(200))).toBe("The link is down; no route has moved yet.");
+  expect(r.seen(moved(207, "3100"))).toBe("1 route rerouted in 3.1 ms.");
+  expect(r.seen(moved(208, "0", "failed"))).toBe("1 route rerouted in 3.1 ms; 1 could not be.");
+  expect(r.seen(moved(9_000, "700"))).toBe("1 route rerouted in 0.7 ms.");
 });
 
 test("a link of another controller's lab is not taken for one of this network", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { freeName, move, read, setLink, setReplicas, setTransport, workerOf } from "./planedit";
-import { add, make, parse, says, write, type Edit } from "./proposal";
+import { add, fateOf, make, parse, says, write, type Edit } from "./proposal";
 
 const text = `# every service alone
 name: split
@@ -131,4 +131,11 @@ test("an edit takes the place of one about the same, and one that changes nothin
   expect(add(three, { kind: "replicas", worker: "rest", n: 4 }, text)).toEqual([{ kind: "replicas", worker: "rest", n: 4 }]);
   expect(add(three, { kind: "replicas", worker: "rest", n: 2 }, text)).toEqual([]);
   expect(add(add([], edits[2], text), { kind: "transport", transport: "grpc" }, text)).toEqual([]);
+});
+
+test("what becomes of a process is said in a sentence", () => {
+  expect(fateOf({ process: "forwarding", fate: "stay", begins: ["paths"] })).toBe("Process forwarding keeps running, takes over paths.");
+  expect(fateOf({ process: "paths", fate: "stop", ends: ["paths"] })).toBe("Process paths stops.");
+  expect(fateOf({ process: "new", fate: "start", begins: ["paths", "hosts"] })).toBe("Process new starts with paths, hosts.");
+  expect(fateOf({ process: "a", fate: "restart", ends: ["hosts"] })).toBe("Process a restarts, gives up hosts.");
 });

@@ -1,3 +1,4 @@
+import type { PlanProcess } from "../api/types.gen";
 import { move, setLink, setReplicas, setTransport } from "./planedit";
 
 /** Edit is one change that the user wants of the plan in force. */
@@ -104,4 +105,15 @@ export function parse(text: string): Edit[] {
     if ((kind === "transport" || kind === "events") && a) return [{ kind, transport: a }];
     return [];
   });
+}
+
+const fates: Record<string, string> = { stay: "keeps running", start: "starts", stop: "stops", restart: "restarts" };
+
+/** fateOf says what becomes of a process. */
+export function fateOf(p: PlanProcess): string {
+  const parts = [fates[p.fate ?? ""] ?? p.fate ?? ""];
+  if (p.fate === "start") return `Process ${p.process} starts${p.begins?.length ? ` with ${p.begins.join(", ")}` : ""}.`;
+  if (p.begins?.length) parts.push(`takes over ${p.begins.join(", ")}`);
+  if (p.ends?.length && p.fate !== "stop") parts.push(`gives up ${p.ends.join(", ")}`);
+  return `Process ${p.process} ${parts.join(", ")}.`;
 }

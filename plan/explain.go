@@ -198,8 +198,8 @@ func (m *Made) Loads() []Load {
 				list[s].Processes += max(w.Replicas, 1)
 			}
 		}
-		list[s].CPU = float64(list[s].Processes) * m.model.profile.Process.Idle.Value
-		list[s].Memory = uint64(float64(list[s].Processes) * m.model.profile.Process.Memory.Value)
+		cpu, memory := m.model.profile.processes(list[s].Processes)
+		list[s].CPU, list[s].Memory = cpu, uint64(memory)
 	}
 	for i, s := range m.Solution.Server {
 		list[s].Shards++

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -303,9 +302,7 @@ func (m *model) complete() error {
 
 // split makes the shards.
 func (m *model) split() {
-	base := float64(max(m.profile.Switches, 1))
-	overhead := m.overhead()
-	if n := len(m.network.Switches); float64(n) > 2*base {
+	if n := len(m.network.Switches); n > 2*max(m.profile.Switches, 1) {
 		m.notes = append(m.notes, fmt.Sprintf("the profile is of %d switches; for %d, time at rest, time for changes and memory are taken to grow in proportion: better measure at that size", m.profile.Switches, n))
 	}
 	for _, s := range m.specs {
@@ -329,25 +326,11 @@ func (m *model) split() {
 				if s.Pipeline {
 					x.Sessions = switches
 				}
-				x.CPU = m.profile.Cost(d, switches, x.PacketIns*(1+overhead), m.options.Changes)
-				x.Memory = Bytes(math.Ceil(d.Memory.Value * float64(switches) / base))
+				x.CPU, x.Memory = m.profile.share(d, switches, x.PacketIns, m.options.Changes)
 				m.shards = append(m.shards, x)
 			}
 		}
 	}
-}
-
-// overhead is the time that a process's runtime takes, mainly for garbage
-// collection, per second that its services spend on packet-ins.
-func (m *model) overhead() float64 {
-	sum := 0.0
-	for _, d := range m.profile.Services {
-		sum += d.PerPacket.Value
-	}
-	if sum <= 0 {
-		return 0
-	}
-	return m.profile.Process.PerPacket.Value / sum
 }
 
 // charge subtracts the demand of a plan's processes from the servers' capacity;
@@ -366,8 +349,8 @@ func (m *model) charge(made *Made) (again bool) {
 		memory[s] += in.Shards[i].Memory
 	}
 	for s := range m.servers {
-		m.base[s] = max(m.base[s], float64(count[s])*m.profile.Process.Idle.Value)
-		m.basemem[s] = max(m.basemem[s], Bytes(float64(count[s])*m.profile.Process.Memory.Value))
+		own, octets := m.profile.processes(count[s])
+		m.base[s], m.basemem[s] = max(m.base[s], own), max(m.basemem[s], octets)
 	}
 	m.capacities()
 	for s := range m.servers {

@@ -84,13 +84,9 @@ func (m *model) find(service, partition string) (list []int) {
 // services to the planned packet-ins and divides it by the partitions' load;
 // for services without measured traffic it uses their declarations.
 func (m *model) edges() {
-	scale := 1.0
-	if m.profile.PacketIns >= quiet {
-		scale = m.options.PacketIns / m.profile.PacketIns
-	}
 	rates := map[[2]string]float64{}
-	for _, r := range m.profile.Rates {
-		rates[[2]string{r.From, r.To}] += (r.Calls + r.Events) * scale
+	for _, r := range m.profile.rates(m.options.PacketIns) {
+		rates[[2]string{r.From, r.To}] += r.Calls + r.Events
 	}
 	for _, pair := range m.declared() {
 		rates[pair] = max(rates[pair], declared)

@@ -95,11 +95,10 @@ func (m *model) scopes() error {
 // tooLarge reports whether a service for the whole network fits on no server.
 func (m *model) tooLarge(s *weft.Spec) bool {
 	d, n := m.profile.Of(s.Name), len(m.network.Switches)
-	cpu := m.profile.Cost(d, n, m.options.PacketIns*(1+m.overhead()), m.options.Changes)
-	memory := d.Memory.Value * float64(n) / float64(max(m.profile.Switches, 1))
+	cpu, memory := m.profile.share(d, n, m.options.PacketIns, m.options.Changes)
 	return !slices.ContainsFunc(m.servers, func(x Server) bool {
 		left := 1 - m.options.Headroom
-		return cpu <= x.CPU*left && memory <= float64(x.Memory)*left
+		return cpu <= x.CPU*left && float64(memory) <= float64(x.Memory)*left
 	})
 }
 

@@ -154,7 +154,7 @@ func (p *Profile) read(r *reader, v document.Value) {
 				p.Services = append(p.Services, r.demand(name, path, v))
 			})
 		}},
-		field{"rates", func(path string, v document.Value) { p.rates(r, path, v) }},
+		field{"rates", func(path string, v document.Value) { p.readRates(r, path, v) }},
 		field{"delays", func(path string, v document.Value) {
 			r.named(path, v, "transports with their delays below", func(name, path string, v document.Value) {
 				d := Delay{Transport: name}
@@ -165,7 +165,7 @@ func (p *Profile) read(r *reader, v document.Value) {
 	)
 }
 
-func (p *Profile) rates(r *reader, path string, v document.Value) {
+func (p *Profile) readRates(r *reader, path string, v document.Value) {
 	if v.Kind != document.List {
 		r.fail(v.Line, "%s: want a list, such as [{from: forwarding, to: paths, calls: 120, events: 0}], not %s", path, v.Short())
 		return

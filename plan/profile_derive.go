@@ -86,31 +86,11 @@ func (d *Demand) derive(packetIns, changes float64) {
 // needs, each as in the file: with packet-ins, with topology changes, or
 // without.
 func (p *Profile) Missing(services []string, packetIns, changes bool) (keys []string) {
-	look := func(path string, d Demand, memory bool) {
-		for _, f := range []struct {
-			key    string
-			f      Figure
-			needed bool
-		}{{"idle", d.Idle, true}, {"per_packet", d.PerPacket, packetIns}, {"per_change", d.PerChange, changes}, {"memory", d.Memory, memory}} {
-			if f.needed && !f.f.Known {
-				keys = append(keys, path+"."+f.key)
-			}
-		}
-	}
-	look("process", p.Process, true)
+	keys = p.Process.missing("process", packetIns, changes)
 	for _, s := range services {
-		look("services."+s, p.Of(s), true)
+		keys = append(keys, p.Of(s).missing("services."+s, packetIns, changes)...)
 	}
 	return keys
-}
-
-// Cost returns the processor time that a service takes for some switches of a
-// network, in seconds per second: its idle time and the time for topology
-// changes, in proportion to the switches, and the time for packet-ins. Unknown
-// figures count as zero.
-func (p *Profile) Cost(d Demand, switches int, packetIns, changes float64) float64 {
-	share := float64(switches) / float64(max(p.Switches, 1))
-	return (d.Idle.Value+d.PerChange.Value*changes)*share + d.PerPacket.Value*packetIns
 }
 
 // String describes the measurement.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/pprof/profile"
 
@@ -63,7 +65,8 @@ func (s *samples) add(m *api.TakeProfileResponse) error {
 			return fmt.Errorf("profile of process %s: %w", p.Process, err)
 		}
 		if len(p.Heap) > 0 {
-			if err := at.space(p); err != nil {
+			var err error
+			if at.memory, err = Space(p); err != nil {
 				return fmt.Errorf("profile of process %s: %w", p.Process, err)
 			}
 		}
@@ -102,35 +105,52 @@ func (s *samples) add(m *api.TakeProfileResponse) error {
 	return nil
 }
 
-// time divides the time of a process among its services.
+// time adds the time of a process to that of its services.
 func (s *processSamples) time(p *api.ProcessProfile) error {
-	by, err := divide(p.Cpu, "cpu")
+	by, _, err := Times(p)
+	for name, v := range by {
+		s.cpu[name] += v
+	}
+	return err
+}
+
+// sampleEvery is the processor time for which there is a sample.
+const sampleEvery = 10 * time.Millisecond
+
+// Times divides the processor time of a process among its services, in seconds;
+// that of the empty name is no service's. Samples says how many samples that is
+// of; without any, all of the time is no service's.
+func Times(p *api.ProcessProfile) (by map[string]float64, samples map[string]int, err error) {
+	seen, err := divide(p.Cpu, "cpu")
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	total := 0.0
-	for _, v := range by {
+	samples = map[string]int{}
+	for name, v := range seen {
 		total += v
+		samples[name] = int(math.Round(v / float64(sampleEvery)))
 	}
-	if total == 0 { // too little for a sample
-		s.cpu[""] += p.CpuSeconds
-		return nil
+	if total == 0 {
+		return map[string]float64{"": p.CpuSeconds}, samples, nil
 	}
-	for name, v := range by {
-		s.cpu[name] += p.CpuSeconds * v / total
+	by = map[string]float64{}
+	for name, v := range seen {
+		by[name] = p.CpuSeconds * v / total
 	}
-	return nil
+	return by, samples, nil
 }
 
 // garbage is how much more of the heap is taken than is in use, at most: the
 // collector begins anew when as much lies about.
 const garbage = 2
 
-// space divides the memory of a process among its services.
-func (s *processSamples) space(p *api.ProcessProfile) error {
+// Space divides the memory of a process among its services, in octets; that of
+// the empty name is no service's.
+func Space(p *api.ProcessProfile) (map[string]float64, error) {
 	by, err := divide(p.Heap, "inuse_space")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	total := 0.0
 	for _, v := range by {
@@ -140,16 +160,15 @@ func (s *processSamples) space(p *api.ProcessProfile) error {
 	if total > 0 {
 		scale = min(scale, float64(p.Resident)/total)
 	}
-	clear(s.memory)
-	rest := float64(p.Resident)
+	memory, rest := map[string]float64{}, float64(p.Resident)
 	for name, v := range by {
 		if name != "" {
-			s.memory[name] = v * scale
+			memory[name] = v * scale
 			rest -= v * scale
 		}
 	}
-	s.memory[""] = max(rest, 0)
-	return nil
+	memory[""] = max(rest, 0)
+	return memory, nil
 }
 
 // divide adds up the samples of a profile by the service whose code is innermost

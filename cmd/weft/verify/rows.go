@@ -174,6 +174,7 @@ func (c *comparison) stages() {
 func (c *comparison) report(about Report) *Report {
 	c.workers()
 	c.stages()
+	c.crossings()
 	about.Seconds, about.Rows = significant(c.found.seconds), c.rows
 	about.PacketIns, about.Changes = significant(c.load.PacketIns()), significant(c.load.Changes)
 	for _, name := range slices.Sorted(maps.Keys(c.load.Parts)) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-sdn/weft/cmd/weft/planning"
 	"github.com/weft-sdn/weft/deploy/plans"
 	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/plan"
@@ -50,4 +51,13 @@ func planText(name string) (file string, text []byte, err error) {
 		return "", nil, fmt.Errorf("read the plan: %w", err)
 	}
 	return name, text, nil
+}
+
+// ReadHead reads a plan as ReadPlan does, and for what it was made.
+func ReadHead(name string) (*plan.Plan, planning.Head, error) {
+	source, text, err := planText(name)
+	if err != nil {
+		return nil, planning.Head{}, err
+	}
+	return planning.ReadHead(source, text)
 }

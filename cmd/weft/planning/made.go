@@ -2,6 +2,7 @@ package planning
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -148,4 +149,24 @@ func currentPlaces(ctx context.Context, from Sources, name string) (map[string]s
 		return nil, fmt.Errorf("--current: %w", err)
 	}
 	return is.Places(), nil
+}
+
+// Head is for what weft plan make has made a plan, as its head says.
+type Head struct {
+	Profile string // a file; empty: the built-in one
+}
+
+// ReadHead returns a plan and what its head says, which is nothing if weft plan
+// make has not made it.
+func ReadHead(source string, text []byte) (*plan.Plan, Head, error) {
+	m, err := ReadMade(source, text, &pflag.FlagSet{})
+	headless := (*headlessError)(nil)
+	switch {
+	case errors.As(err, &headless):
+		p, err := plan.Parse(source, text)
+		return p, Head{}, err
+	case err != nil:
+		return nil, Head{}, err
+	}
+	return m.plan, Head{Profile: m.options.profile}, nil
 }

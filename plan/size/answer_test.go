@@ -144,3 +144,33 @@ func TestQuestionErrors(t *testing.T) {
 		}
 	}
 }
+
+// An overhead grows with the number of instances: formula and simulation have it,
+// copies for each packet, the parts of a chain together.
+func TestOverhead(t *testing.T) {
+	q := paperQuestion()
+	q.Idle, q.Simulate, q.Counts, q.Processors = 0, true, []int{1, 2, 4, 8}, []int{0}
+	q.Overhead = []size.MeasuredOverhead{{N: 2, Time: 0.01e-3}, {N: 4, Time: 0.05e-3}}
+	added := map[int]float64{1: 0, 2: 0.01e-3, 4: 0.05e-3, 8: 0.13e-3} // beyond the last two on their line
+	for _, p := range solve(t, q).Curve {
+		n := float64(p.N)
+		want := 1 / (1/(q.Service+added[p.N]) - q.Rate/n) // M/M/1
+		if p.As == size.InChain {
+			want = n / (n/(q.Service+added[p.N]) - q.Rate)
+		}
+		if math.Abs(p.Formula.Time/want-1) > 1e-6 || math.Abs(p.Simulated.Time/want-1) > 0.03 {
+			t.Errorf("%d as %s: formula %v and simulated %v, want %v", p.N, p.As, p.Formula.Time, p.Simulated.Time, want)
+		}
+	}
+	for _, wrong := range [][]size.MeasuredOverhead{{{N: 0, Time: 1}}, {{N: 4, Time: 1}, {N: 2, Time: 2}}, {{N: 2, Time: -1}}, {{N: 2, Time: math.NaN()}}} {
+		q.Overhead = wrong
+		if _, err := size.Solve(q); err == nil || !strings.Contains(err.Error(), "want rising numbers of instances") {
+			t.Errorf("overhead %v: %v", wrong, err)
+		}
+	}
+	q = paperQuestion()
+	q.Counts, q.Overhead = []int{1, 16}, []size.MeasuredOverhead{{N: 16, Time: 5e-3}}
+	if a := solve(t, q); a.Best.N != 1 {
+		t.Errorf("16 copies that cost ten times as much each: %+v", a.Best)
+	}
+}

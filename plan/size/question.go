@@ -29,12 +29,9 @@ type Question struct {
 	ServiceSCV float64
 	Idle       float64 // that part of Service in which no processor is needed
 
-	// SplitOverhead is added to the service of a packet for each copy if there are
-	// several, HopOverhead for each part of a chain, and SwitchOverhead for each
-	// instance that works on a packet where instances share processors.
-	SplitOverhead  float64
-	HopOverhead    float64
-	SwitchOverhead float64
+	// Overhead is what several instances cost, by their number, rising: a copy has
+	// it for each of its packets, and the parts of a chain share it.
+	Overhead []MeasuredOverhead
 
 	// Target is what the time in the function may be: its mean, or a percentile. 0:
 	// as little as possible.
@@ -76,9 +73,9 @@ func (q *Question) Check() error {
 	}
 	for _, err := range []error{
 		number("rate", q.Rate, 0, 1e9), number("arrival-scv", q.ArrivalSCV, 0, 100), number("service-scv", q.ServiceSCV, 0, 100),
-		duration("service", q.Service), duration("idle", q.Idle), duration("split-overhead", q.SplitOverhead),
-		duration("hop-overhead", q.HopOverhead), duration("switch-overhead", q.SwitchOverhead), duration("target", q.Target),
+		duration("service", q.Service), duration("idle", q.Idle), duration("target", q.Target),
 		number("percentile", q.Percentile, 0, 99.99), number("room", float64(q.Room), 0, 1e6), number("loss", q.Loss, 0, 1),
+		checkOverhead(q.Overhead),
 	} {
 		if err != nil {
 			return err
@@ -173,17 +170,10 @@ func (c cell) shared() bool { return c.cpus < c.n }
 // perInstance is what an instance takes for a packet: the time of a processor,
 // and idle.
 func (c cell) perInstance() (work, idle float64) {
-	work, idle = c.q.Service-c.q.Idle, c.q.Idle
-	switch {
-	case c.n == 1:
-	case c.form == InChain:
-		work = work/float64(c.n) + c.q.HopOverhead
+	work, idle = c.q.Service-c.q.Idle+overheadOf(c.q.Overhead, c.n), c.q.Idle
+	if c.form == InChain {
+		work /= float64(c.n)
 		idle /= float64(c.n)
-	default:
-		work += c.q.SplitOverhead * float64(c.n)
-	}
-	if c.shared() {
-		work += c.q.SwitchOverhead
 	}
 	return work, idle
 }

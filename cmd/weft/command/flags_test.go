@@ -88,6 +88,7 @@ func TestFlagsOfAForm(t *testing.T) {
 		{"plan partition --network ring:4", "borders", "a range of DPIDs such as 1-8"},
 		{"plan partition --network ring:4", "after", "want failure or start"},
 		{"size", "dispersion", "want TIME=INDEX, such as 10ms=1.5"},
+		{"size", "overhead", "want N:MS, such as 16:0.2"},
 		{"size", "cpus", "want numbers of processors, or own"},
 		{"flow add", "switch", "such as 00000000000000a1"},
 		{"flow add --switch 1", "match", "want FIELD=VALUE, such as in_port=1"},

@@ -75,6 +75,8 @@ func TestSize(t *testing.T) {
 		"--rate 10 --service 1ms --as mesh":       `--as "mesh": want copies or chain`,
 		"--rate 10 --service 1ms --plot x.gif":    "ends in .svg",
 		"--rate 10 --service 1ms --dispersion 5":  "want TIME=INDEX",
+		"--rate 10 --service 1ms --overhead 5":    "want N:MS",
+		"--rate 10 --service 1ms --overhead 4:-1": "--overhead 4:-1: want rising",
 		"--rate 10 --service 1ms --of paths":      "give --profile",
 		"--profile " + profile:                    "per_packet) is in " + profile + ": forwarding",
 		"--profile " + profile + " --of paths":    "forwarding",

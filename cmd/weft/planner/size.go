@@ -23,12 +23,12 @@ import (
 
 // sizeConfig is the flags of weft size.
 type sizeConfig struct {
-	question                               size.Question
-	service, idle, split, hop, change, aim time.Duration
-	dispersion, as, cpus                   []string
-	dispatch, profile, of, plot            string
-	formula, running                       bool
-	remote                                 cli.Remote
+	question                       size.Question
+	service, idle, aim             time.Duration
+	dispersion, overhead, as, cpus []string
+	dispatch, profile, of, plot    string
+	formula, running               bool
+	remote                         cli.Remote
 }
 
 // SizeCommand is `weft size`.
@@ -55,7 +55,7 @@ With --profile the time of a packet is what weft profile has measured of a servi
 and its rate that of the packets it looked at. With --running time, variation, rate
 and dispersion are the live figures of a controller's stage (GET /v1/work).`,
 		Example: `  weft size --rate 970 --service 0.6ms --idle 0.248ms --target 1ms
-  weft size --rate 970 --service 0.6ms --idle 0.248ms --split-overhead 0.25us --hop-overhead 1us --plot size.svg
+  weft size --rate 970 --service 0.6ms --idle 0.248ms --overhead 2:0.001,16:0.02 --plot size.svg
   weft size --rate 20000 --service 0.2ms --service-scv 4 --dispatch shortest --target 1ms --percentile 99 -o json
   weft size --profile profile.yaml --of forwarding --rate 50000 --target 100us
   weft size --running --of forwarding --target 1ms --percentile 99`,
@@ -98,9 +98,7 @@ func (c *sizeConfig) flags(f *pflag.FlagSet) {
 	f.DurationVar(&c.service, "service", 0, "time of one instance for a packet, idle time included")
 	f.Float64Var(&q.ServiceSCV, "service-scv", 1, "SCV of that time")
 	f.DurationVar(&c.idle, "idle", 0, "part of --service in which no processor is needed, such as for input and output")
-	f.DurationVar(&c.split, "split-overhead", 0, "time that distributing packets adds for each copy")
-	f.DurationVar(&c.hop, "hop-overhead", 0, "time that each part of a chain adds")
-	f.DurationVar(&c.change, "switch-overhead", 0, "time that each instance adds on a shared processor")
+	f.StringSliceVar(&c.overhead, "overhead", nil, "what a packet costs more of a processor in N instances than in one, in all together, as N:MS for some N, such as 2:0.01,16:0.2; others are on the line between them")
 	f.DurationVar(&c.aim, "target", 0, "time that a packet may take (default: as little as possible)")
 	f.Float64Var(&q.Percentile, "percentile", 0, "percentile of packets that --target is of, such as 99 (default: the mean)")
 	f.IntVar(&q.Room, "room", 0, "packets there may be at an instance, the one in service included; further ones are lost (default: any number)")
@@ -124,7 +122,6 @@ func (c *sizeConfig) read(f *pflag.FlagSet) error {
 		q.Service = c.service.Seconds()
 	}
 	q.Idle, q.Target = c.idle.Seconds(), c.aim.Seconds()
-	q.SplitOverhead, q.HopOverhead, q.SwitchOverhead = c.split.Seconds(), c.hop.Seconds(), c.change.Seconds()
 	q.Dispatch, q.Simulate = simulate.Dispatch(c.dispatch), !c.formula
 	for _, as := range c.as {
 		q.Forms = append(q.Forms, size.Form(as))
@@ -144,6 +141,15 @@ func (c *sizeConfig) read(f *pflag.FlagSet) error {
 			return fmt.Errorf("--dispersion %q: want TIME=INDEX, such as 10ms=1.5", text)
 		}
 		q.Dispersion = append(q.Dispersion, size.MeasuredDispersion{Time: t.Seconds(), Index: x})
+	}
+	for _, text := range c.overhead {
+		count, ms, _ := strings.Cut(text, ":")
+		n, err := strconv.Atoi(count)
+		t, bad := strconv.ParseFloat(ms, 64)
+		if err != nil || bad != nil {
+			return fmt.Errorf("--overhead %q: want N:MS, such as 16:0.2", text)
+		}
+		q.Overhead = append(q.Overhead, size.MeasuredOverhead{N: n, Time: t / 1e3})
 	}
 	if c.plot != "" && !slices.Contains(sizePlotFormats, strings.ToLower(filepath.Ext(c.plot))) {
 		return fmt.Errorf("--plot %q: want a file name that ends in %s", c.plot, strings.Join(sizePlotFormats, ", "))

@@ -7,13 +7,14 @@ import (
 
 // events simulates any system, event by event.
 type events struct {
-	system   System
-	arrivals *arrivals
-	services []*sampler
-	random   *rand.Rand
+	system  System
+	classes []traffic
+	random  *rand.Rand
 
 	now     float64
 	arrival float64 // of the next packet
+	coming  int     // its class
+	gone    int     // class of the last packet that left or was lost
 	// shared is the work on shared processors, by the attained time at which it
 	// is done; attained is what each that works has had so far, and grows with
 	// speed.
@@ -31,6 +32,16 @@ type packet struct {
 	born float64
 	idle float64 // what follows the work on a shared processor
 	at   int32   // queue
+	of   int32   // class
+}
+
+// traffic is the packets of one class.
+type traffic struct {
+	arrivals *arrivals
+	next     float64     // arrival
+	services []*sampler  // by stage
+	enter    []float64   // probabilities of stages; nil: the first
+	route    [][]float64 // nil: one stage after the other
 }
 
 // queue is the packets before copies: one copy's, or all of a stage.
@@ -46,9 +57,19 @@ func (q *queue) length() int { return q.busy + len(q.waiting) - q.head }
 
 func newEvents(s System, seed uint64) *events {
 	source := sources(seed)
-	e := &events{system: s, arrivals: newArrivals(s.Arrivals, s.Bursts, source()), random: rand.New(source()), turn: make([]int, len(s.Stages))}
+	only := traffic{arrivals: newArrivals(s.Arrivals, s.Bursts, source()), route: s.Route}
+	e := newStages(s, source())
+	for _, st := range s.Stages {
+		only.services = append(only.services, newSampler(st.Service, source()))
+	}
+	e.begun(only)
+	return e
+}
+
+// newStages returns an engine without packets.
+func newStages(s System, source rand.Source) *events {
+	e := &events{system: s, random: rand.New(source), turn: make([]int, len(s.Stages))}
 	for i, st := range s.Stages {
-		e.services = append(e.services, newSampler(st.Service, source()))
 		e.first = append(e.first, len(e.queues))
 		if st.Dispatch == Central {
 			e.queues = append(e.queues, queue{stage: i, copies: st.Copies})
@@ -58,8 +79,27 @@ func newEvents(s System, seed uint64) *events {
 			e.queues = append(e.queues, queue{stage: i, copies: 1})
 		}
 	}
-	e.arrival = e.arrivals.draw()
 	return e
+}
+
+// begun takes the classes of packets, and draws when the first of each come.
+func (e *events) begun(classes ...traffic) {
+	e.classes = classes
+	for i := range e.classes {
+		e.classes[i].next = e.classes[i].arrivals.draw()
+	}
+	e.soonest()
+}
+
+// soonest finds the next arrival.
+func (e *events) soonest() {
+	e.coming = 0
+	for i := range e.classes {
+		if e.classes[i].next < e.classes[e.coming].next {
+			e.coming = i
+		}
+	}
+	e.arrival = e.classes[e.coming].next
 }
 
 func (e *events) means() []float64    { return nil }
@@ -89,8 +129,10 @@ func (e *events) next() (float64, bool) {
 		e.now = at
 		switch at {
 		case e.arrival:
-			e.arrival = at + e.arrivals.draw()
-			if e.enter(e.allot(), 0) {
+			of := e.coming
+			e.classes[of].next = at + e.classes[of].arrivals.draw()
+			e.soonest()
+			if e.enter(e.allot(of), e.entrance(of)) {
 				return 0, true
 			}
 		case timer:
@@ -110,15 +152,33 @@ func (e *events) next() (float64, bool) {
 	}
 }
 
-// allot returns a new packet.
-func (e *events) allot() int32 {
+// entrance is the stage at which a packet of a class enters.
+func (e *events) entrance(class int) int {
+	enter := e.classes[class].enter
+	if enter == nil {
+		return 0
+	}
+	x, last := e.random.Float64(), 0
+	for stage, p := range enter {
+		if p > 0 {
+			last = stage
+		}
+		if x -= p; x < 0 {
+			return stage
+		}
+	}
+	return last // but for rounding they add up to 1
+}
+
+// allot returns a new packet of a class.
+func (e *events) allot(class int) int32 {
 	if n := len(e.unused); n > 0 {
 		p := e.unused[n-1]
 		e.unused = e.unused[:n-1]
-		e.packets[p].born = e.now
+		e.packets[p].born, e.packets[p].of = e.now, int32(class)
 		return p
 	}
-	e.packets = append(e.packets, packet{born: e.now})
+	e.packets = append(e.packets, packet{born: e.now, of: int32(class)})
 	return int32(len(e.packets) - 1)
 }
 
@@ -144,7 +204,7 @@ func (e *events) enter(p int32, stage int) (lost bool) {
 	}
 	q := &e.queues[at]
 	if st.Room > 0 && q.length() >= st.Room {
-		e.unused = append(e.unused, p)
+		e.drop(p)
 		return true
 	}
 	e.packets[p].at = int32(at)
@@ -159,7 +219,7 @@ func (e *events) enter(p int32, stage int) (lost bool) {
 // begin has a copy serve a packet.
 func (e *events) begin(p int32, q *queue) {
 	q.busy++
-	service := e.services[q.stage].draw()
+	service := e.classes[e.packets[p].of].services[q.stage].draw()
 	if e.system.Processors == 0 {
 		e.timers.push(entry{e.now + service, p})
 		return
@@ -183,24 +243,31 @@ func (e *events) leave(p int32) (sojourn float64, left, lost bool) {
 		}
 		e.begin(following, q)
 	}
-	if to := e.after(q.stage); to >= 0 {
+	if to := e.after(p, q.stage); to >= 0 {
 		return 0, false, e.enter(p, to)
 	}
-	e.unused = append(e.unused, p)
+	e.drop(p)
 	return e.now - e.packets[p].born, true, false
 }
 
+// drop ends a packet.
+func (e *events) drop(p int32) {
+	e.unused = append(e.unused, p)
+	e.gone = int(e.packets[p].of)
+}
+
 // after returns the stage that follows one, -1 if the packet leaves.
-func (e *events) after(stage int) int {
-	if e.system.Route == nil {
+func (e *events) after(p int32, stage int) int {
+	route := e.classes[e.packets[p].of].route
+	if route == nil {
 		if stage++; stage < len(e.system.Stages) {
 			return stage
 		}
 		return -1
 	}
 	x := e.random.Float64()
-	for to, p := range e.system.Route[stage] {
-		if x -= p; x < 0 {
+	for to, share := range route[stage] {
+		if x -= share; x < 0 {
 			return to
 		}
 	}

@@ -112,26 +112,11 @@ func (s System) checkRoute() error {
 func (s System) load() (visits, load float64) {
 	each := make([]float64, len(s.Stages))
 	each[0] = 1
-	if s.Route == nil {
+	if s.Route != nil {
+		each = visitsOf(each, s.Route)
+	} else {
 		for i := range each {
 			each[i] = 1
-		}
-	} else {
-		for range 10_000 { // the power series of the route
-			next := make([]float64, len(each))
-			next[0] = 1
-			change := 0.0
-			for i, row := range s.Route {
-				for j, p := range row {
-					next[j] += each[i] * p
-				}
-			}
-			for i := range next {
-				change += math.Abs(next[i] - each[i])
-			}
-			if each = next; change < exact {
-				break
-			}
 		}
 	}
 	work := 0.0
@@ -148,4 +133,25 @@ func (s System) load() (visits, load float64) {
 		load = max(load, work/float64(s.Processors))
 	}
 	return visits, load
+}
+
+// visitsOf returns how often a packet visits each stage that enters with these
+// probabilities: the power series of the traffic equations.
+func visitsOf(enter []float64, route [][]float64) []float64 {
+	each := append([]float64{}, enter...)
+	for range 10_000 {
+		next, change := append([]float64{}, enter...), 0.0
+		for i, row := range route {
+			for j, p := range row {
+				next[j] += each[i] * p
+			}
+		}
+		for i := range next {
+			change += math.Abs(next[i] - each[i])
+		}
+		if each = next; change < exact {
+			break
+		}
+	}
+	return each
 }

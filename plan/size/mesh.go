@@ -51,6 +51,11 @@ type MeshTime struct {
 	Simulated Estimate // NaN if nothing was simulated
 }
 
+// Time is what counts: what was simulated, else what the formula gives.
+func (t MeshTime) Time() Estimate {
+	return Point{Formula: t.Formula, Simulated: t.Simulated}.Time()
+}
+
 // MeshQueue is one queue at work.
 type MeshQueue struct {
 	Rate        float64 // of packets that come to it

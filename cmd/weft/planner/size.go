@@ -23,12 +23,12 @@ import (
 
 // sizeConfig is the flags of weft size.
 type sizeConfig struct {
-	question                       size.Question
-	service, idle, aim             time.Duration
-	dispersion, overhead, as, cpus []string
-	dispatch, profile, of, plot    string
-	formula, running               bool
-	remote                         cli.Remote
+	question                            size.Question
+	service, idle, aim                  time.Duration
+	dispersion, overhead, as, cpus      []string
+	dispatch, profile, of, plot, queues string
+	formula, running                    bool
+	remote                              cli.Remote
 }
 
 // SizeCommand is `weft size`.
@@ -36,7 +36,7 @@ func SizeCommand() *cobra.Command {
 	var c sizeConfig
 	var out cli.Output
 	cmd := &cobra.Command{
-		Use:   "size --rate RATE --service TIME",
+		Use:   "size --rate RATE --service TIME | --network FILE",
 		Short: "Compute how many copies or parts a function needs, on how many processors",
 		Long: `Compute how many instances a function needs so that packets take as long as they
 may: copies that share the packets, or a chain of parts, on one processor or on
@@ -53,19 +53,41 @@ Times of packets are by default as in the paper: exponential, and Poisson
 arrivals. An SCV is a squared coefficient of variation: 0 constant, 1 exponential.
 With --profile the time of a packet is what weft profile has measured of a service,
 and its rate that of the packets it looked at. With --running time, variation, rate
-and dispersion are the live figures of a controller's stage (GET /v1/work).`,
+and dispersion are the live figures of a controller's stage (GET /v1/work).
+
+With --network a file says which queues there are, and which classes of packets
+go between them, and how long each class takes is the answer:
+
+  queues:
+    parse: {service: 0.2ms}
+    match: {service: 0.5ms, scv: 2, servers: 4}
+  classes:
+    web:
+      rate: 900
+      enter: parse                      # or {parse: 0.9, match: 0.1}
+      routes:
+        parse: {match: 0.8}             # what is left of 1 leaves
+        match: {parse: 0.1}
+    dns: {rate: 300, scv: 4, enter: match, service: {match: 0.1ms}}
+
+Left out, scv is 1 and servers is 1; service of a class is that of the queue.`,
 		Example: `  weft size --rate 970 --service 0.6ms --idle 0.248ms --target 1ms
   weft size --rate 970 --service 0.6ms --idle 0.248ms --overhead 2:0.001,16:0.02 --plot size.svg
   weft size --rate 20000 --service 0.2ms --service-scv 4 --dispatch shortest --target 1ms --percentile 99 -o json
   weft size --profile profile.yaml --of forwarding --rate 50000 --target 100us
-  weft size --running --of forwarding --target 1ms --percentile 99`,
+  weft size --running --of forwarding --target 1ms --percentile 99
+  weft size --network queues.yaml --percentile 99 -o json`,
 		Args: cobra.NoArgs,
 	}
 	c.flags(cmd.Flags())
 	c.remote.Flags(cmd)
 	cmd.RegisterFlagCompletionFunc("dispatch", cobra.FixedCompletions([]string{"random", "round-robin", "shortest", "central"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RegisterFlagCompletionFunc("as", cobra.FixedCompletions([]string{"copies", "chain"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.MarkFlagFilename("network", "yaml", "yml")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("network") {
+			return printQueues(cmd, &out, c.queues, size.MeshOptions{Percentile: c.question.Percentile, Simulate: !c.formula, Seed: c.question.Seed}, c.aim)
+		}
 		if c.running {
 			if err := c.fromRunning(cmd); err != nil {
 				return err
@@ -110,6 +132,7 @@ func (c *sizeConfig) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.profile, "profile", "", "take the time of a packet, and the rate, from this file of weft profile")
 	f.BoolVar(&c.running, "running", false, "take the time of a packet, its variation, the rate and its dispersion from a running controller")
 	f.StringVar(&c.of, "of", "", "which service of the profile, or of the running controller")
+	f.StringVar(&c.queues, "network", "", "file with queues and the classes of packets that go between them, in place of a rate and a time")
 	f.BoolVar(&c.formula, "formula", false, "by formulas only, without simulation")
 	f.Uint64Var(&q.Seed, "seed", 1, "seed of the simulation")
 	f.StringVar(&c.plot, "plot", "", "draw the curve to FILE (.svg, .png or .pdf)")

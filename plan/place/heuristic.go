@@ -41,7 +41,8 @@ func bestOf(list []result) result {
 
 // heuristic searches: independent runs, then rounds in which any two placements
 // are combined. The number of workers does not change
-// what is found. It ends early, with an error, only if ctx ends.
+// what is found. It ends early, with an error and the best that was found until
+// then, only if ctx ends.
 func heuristic(ctx context.Context, p *problem, o Options) (result, error) {
 	small := p.n <= smallNodes
 	runs, steps := o.Runs, o.Steps
@@ -69,11 +70,14 @@ func heuristic(ctx context.Context, p *problem, o Options) (result, error) {
 		found = elite(found)
 	}
 	for round := 0; round < rounds && len(found) > 1 && ctx.Err() == nil; round++ {
-		runs := len(found)
+		runs, before := len(found), found
 		found = t.all(ctx, "combine", runs, func(r int) result {
 			other := (r + 1 + round%(runs-1)) % runs
 			return p.combine(found[r], found[other], newDice(o.Seed, uint64((round+1)*runs+r)), steps/2)
 		})
+		if ctx.Err() != nil { // not all were combined
+			found = append(found, before...)
+		}
 	}
 	return bestOf(found), ctx.Err()
 }
@@ -152,7 +156,7 @@ func (p *problem) run(ctx context.Context, d *dice, steps, number int) result {
 		s = newSearch(levels[l].p, project(s.best, levels[l].into), d)
 		s.refine(schedule{steps / (last + 2) * (1 + int(bit(l == 0))), hotFiner, cold})
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && last > 0 { // it has not come to the shards themselves
 		return result{violation: math.Inf(1)}
 	}
 	s.repair(steps / 4)

@@ -2,7 +2,9 @@ package place
 
 import (
 	"context"
+	"errors"
 	"math"
+	"time"
 )
 
 // Options are how much is tried. The zero value is right for most.
@@ -20,6 +22,10 @@ type Options struct {
 	// Conflicts is the budget of the exact solver; 0: ExactConflicts for up to
 	// ExactShards shards and nothing above; -1: it is not asked.
 	Conflicts int
+	// Settle takes the best placement that was found when the deadline of ctx ends
+	// the search, in place of ctx's error; half of the time is for search, the other
+	// for proof.
+	Settle bool
 	// Progress, if set, is told what is done; not concurrently.
 	Progress func(Progress)
 }
@@ -64,7 +70,7 @@ func Solve(ctx context.Context, in *Instance, o Options) (*Solution, error) {
 	}
 	p := compile(in)
 	bound := p.atLeast()
-	best, err := heuristic(ctx, p, o)
+	best, err := o.search(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +87,7 @@ func Solve(ctx context.Context, in *Instance, o Options) (*Solution, error) {
 	if best.violation > satisfied {
 		return nil, explain(ctx, in, p.shards(best.at), proven)
 	}
-	if !proven && ctx.Err() == nil {
+	if !proven && (ctx.Err() == nil || o.Settle && p.n <= smallNodes) {
 		bound = max(bound, p.atLeastBeside(best.at))
 	}
 	s := &Solution{Server: p.shards(best.at), Proven: proven}
@@ -97,4 +103,19 @@ func Solve(ctx context.Context, in *Instance, o Options) (*Solution, error) {
 		s.Bound = 0
 	}
 	return s, nil
+}
+
+// search is the heuristic, for as long as the options allow.
+func (o Options) search(ctx context.Context, p *problem) (result, error) {
+	deadline, bounded := ctx.Deadline()
+	if !o.Settle || !bounded {
+		return heuristic(ctx, p, o)
+	}
+	half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
+	defer cancel()
+	best, err := heuristic(half, p, o)
+	if errors.Is(err, context.DeadlineExceeded) && best.violation <= satisfied {
+		return best, nil
+	}
+	return best, err
 }

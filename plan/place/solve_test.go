@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/weft-sdn/weft/internal/testwait"
@@ -331,6 +332,46 @@ func TestStops(t *testing.T) {
 
 // TestBudget: a proof that runs out of conflicts leaves the placement, with a
 // bound, and the solver can be used again.
+// ending is a context that ends when it was asked a number of times.
+type ending struct {
+	context.Context
+	left atomic.Int64
+}
+
+func (c *ending) Err() error {
+	if c.left.Add(-1) < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// A search that is ended has the best of what it has found, in whichever phase.
+func TestEndedSearchKeepsItsBest(t *testing.T) {
+	in := generate(t, GenerateConfig{Partitions: 4, Services: 4, Servers: 8, Seed: 1, Plain: true})
+	p := compile(in)
+	o := Options{Runs: 4, Steps: 20_000, Workers: 1}
+	whole, err := heuristic(context.Background(), p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := 0
+	for asked := int64(2); ; asked++ {
+		ctx := &ending{Context: context.Background()}
+		ctx.left.Store(asked)
+		best, err := heuristic(ctx, p, o)
+		if err == nil {
+			break
+		}
+		ended++
+		if !errors.Is(err, context.DeadlineExceeded) || best.violation > satisfied || best.cost < whole.cost {
+			t.Errorf("ended when asked %d times: %v, cost %g, violation %g; the whole search has %g", asked, err, best.cost, best.violation, whole.cost)
+		}
+	}
+	if ended < 5 {
+		t.Errorf("it was ended %d times only", ended)
+	}
+}
+
 func TestBudget(t *testing.T) {
 	if testing.Short() { // the race detector's runs: it cannot be stopped without what that calls a race
 		return

@@ -25,7 +25,7 @@ has its usual order. weft check FILE tells what is wrong with a plan.`,
   weft plan history
   weft plan show mine.yaml -o svg > plan.svg`,
 	}
-	cmd.AddCommand(planListCommand(), planShowCommand(), planDiffCommand(), planExplainCommand(), planMakeCommand(), planPartitionCommand(), planHistoryCommand(), planRollbackCommand())
+	cmd.AddCommand(planListCommand(), planShowCommand(), planDiffCommand(), planExplainCommand(), planMakeCommand(), planPlaceCommand(), planPartitionCommand(), planHistoryCommand(), planRollbackCommand())
 	cmd.AddCommand(more...)
 	return cmd
 }

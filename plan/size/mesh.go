@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/weft-sdn/weft/plan/simulate"
 )
 
@@ -106,13 +108,12 @@ func (m Mesh) Solve(o MeshOptions) (MeshAnswer, error) {
 	all, squares := 0.0, 0.0
 	for c, of := range m.Classes {
 		t := MeshTime{Rate: of.Rate, Simulated: Estimate{Time: math.NaN()}}
-		mean, variance := 0.0, 0.0
+		times, variances := make([]float64, len(stations)), make([]float64, len(stations))
 		for k, s := range stations {
-			v := visits[c][k]
-			t.Visits += v
-			mean += v * (s.Wait()*once[k] + of.Service[k])
-			variance += v * once[k] * s.Variance()
+			t.Visits += visits[c][k]
+			times[k], variances[k] = s.Wait()*once[k]+of.Service[k], s.Variance()*once[k]
 		}
+		mean, variance := of.sojourn(times, variances)
 		t.Formula.Time = mean
 		if o.Percentile > 0 {
 			t.Formula.Time = Percentile(o.Percentile, mean, variance)
@@ -200,6 +201,37 @@ func (c Class) visits(queues []Queue) ([]float64, error) {
 		visits[k] /= max(1-c.Route[k][k], 1e-12)
 	}
 	return visits, nil
+}
+
+// sojourn returns the mean and the variance of the time in all queues that a
+// packet visits, of which those of each visit are known and independent.
+func (c Class) sojourn(times, variances []float64) (mean, variance float64) {
+	size := len(times)
+	stays := mat.NewDense(size, size, nil) // of what follows, by the queue that it begins with
+	for k := range size {
+		for j := range size {
+			stays.Set(k, j, -c.Route[k][j])
+		}
+		stays.Set(k, k, 1+stays.At(k, k))
+	}
+	var means, squares mat.VecDense
+	if means.SolveVec(stays, mat.NewVecDense(size, times)) != nil {
+		return math.NaN(), math.NaN()
+	}
+	right := mat.NewVecDense(size, nil)
+	for k := range size {
+		after := means.AtVec(k) - times[k]
+		right.SetVec(k, variances[k]+times[k]*times[k]+2*times[k]*after)
+	}
+	if squares.SolveVec(stays, right) != nil {
+		return math.NaN(), math.NaN()
+	}
+	second := 0.0
+	for k := range size {
+		mean += c.Enter[k] * means.AtVec(k)
+		second += c.Enter[k] * squares.AtVec(k)
+	}
+	return mean, max(0, second-mean*mean)
 }
 
 // simulate adds what is simulated.

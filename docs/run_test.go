@@ -18,7 +18,7 @@ import (
 
 // runPages are the pages of the guide whose blocks marked "sh run" are run, one
 // after the other, in order.
-var runPages = []string{"firewall", "balancer", "nat", "router", "qos", "tenants", "planning", "configuration", "security"}
+var runPages = []string{"firewall", "balancer", "nat", "router", "qos", "tenants", "planning", "sizing", "configuration", "security"}
 
 // TestGuide runs the guide's commands against a controller and a lab of three
 // switches with two hosts each: every block marked "sh run" has to end well, and

@@ -31,7 +31,7 @@ type key struct {
 func readKeyed(file, what string, keys func(*keyed) []key, then func(*keyed)) error {
 	text, err := document.ReadFile(file)
 	if err != nil {
-		return err
+		return fmt.Errorf("read the %s: %w", what, err)
 	}
 	r := &keyed{source: file}
 	v, mistakes, ok := document.Read(text, cli.FileLimits(what))

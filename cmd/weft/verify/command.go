@@ -64,8 +64,8 @@ something differs, or nothing could be compared.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case o.seconds < 5 || o.seconds > 3600:
-				return cli.Usagef(cmd, "--seconds %g: want 5 to 3600", o.seconds)
+			case o.seconds < 1 || o.seconds > 3600:
+				return cli.Usagef(cmd, "--seconds %g: want 1 to 3600", o.seconds)
 			case o.margin < 0 || o.margin > 1:
 				return cli.Usagef(cmd, "--margin %g: want a share from 0 to 1, such as 0.15", o.margin)
 			}

@@ -54,18 +54,18 @@ func TestVerdict(t *testing.T) {
 	}{
 		"nothing is asked":                    {Claim{Ours: 3, Value: 2}, VerdictNone},
 		"not measured":                        {Claim{}.Of(of()).AtMost(1), VerdictMissing},
-		"below the bound":                     {Claim{}.Of(of(1, 1, 2)).AtMost(2), VerdictMet},
-		"above the bound":                     {Claim{}.Of(of(3, 3, 4)).AtMost(2), VerdictMissed},
-		"around the bound":                    {Claim{}.Of(of(1, 2, 3, 1, 3)).AtMost(2), VerdictOpen},
+		"below the bound":                     {Claim{}.Of(of(1, 1, 1, 1, 1, 2)).AtMost(2), VerdictMet},
+		"above the bound":                     {Claim{}.Of(of(3, 3, 3, 3, 3, 4)).AtMost(2), VerdictMissed},
+		"around the bound":                    {Claim{}.Of(of(1, 2, 2, 3, 1, 3)).AtMost(2), VerdictOpen},
 		"a count":                             {Claim{Ours: 0}.AtMost(0), VerdictMet},
-		"a ratio around 1":                    {Claim{Relative: true, Value: 7}.Of(of(0.8, 1.1, 1.3)), VerdictNothing},
+		"a ratio around 1":                    {Claim{Relative: true, Value: 7}.Of(of(0.8, 0.9, 1, 1.1, 1.2, 1.3)), VerdictNothing},
 		"a ratio of one round":                {Claim{Relative: true, Value: 7}.Of(of(5)), VerdictNothing},
-		"a ratio as the paper":                {Claim{Relative: true, Value: 7}.Of(of(1.2, 1.3, 1.4)), VerdictSame},
-		"a ratio against the paper":           {Claim{Relative: true, Value: 1.5}.Of(of(0.7, 0.8, 0.7)), VerdictOther},
-		"a ratio as the paper's words":        {Claim{Relative: true, Expect: Less}.Of(of(0.7, 0.8, 0.7)), VerdictSame},
-		"a ratio of which the paper is quiet": {Claim{Relative: true}.Of(of(0.7, 0.8, 0.7)), VerdictDiffers},
-		"disturbed, with a bound":             {Claim{disturbed: true}.Of(of(1, 1, 1)).AtMost(2), VerdictDisturbed},
-		"disturbed, a ratio":                  {Claim{disturbed: true, Relative: true}.Of(of(2, 2, 2)), VerdictDisturbed},
+		"a ratio as the paper":                {Claim{Relative: true, Value: 7}.Of(of(1.2, 1.2, 1.3, 1.3, 1.3, 1.4)), VerdictSame},
+		"a ratio against the paper":           {Claim{Relative: true, Value: 1.5}.Of(of(0.7, 0.7, 0.8, 0.7, 0.7, 0.7)), VerdictOther},
+		"a ratio as the paper's words":        {Claim{Relative: true, Expect: Less}.Of(of(0.7, 0.7, 0.8, 0.7, 0.7, 0.7)), VerdictSame},
+		"a ratio of which the paper is quiet": {Claim{Relative: true}.Of(of(0.7, 0.7, 0.8, 0.7, 0.7, 0.7)), VerdictDiffers},
+		"disturbed, with a bound":             {Claim{disturbed: true}.Of(of(1, 1, 1, 1, 1, 1)).AtMost(2), VerdictDisturbed},
+		"disturbed, a ratio":                  {Claim{disturbed: true, Relative: true}.Of(of(2, 2, 2, 2, 2, 2)), VerdictDisturbed},
 	} {
 		if got := test.claim.Verdict(); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)

@@ -84,7 +84,7 @@ func (s Summary) caption() []string {
 	lines := []string{
 		fmt.Sprintf("%s: Weft on %s.", s.Name, s.Machine),
 		fmt.Sprintf("Conditions: %s.", s.Conditions),
-		fmt.Sprintf("%d rounds; medians with 95 %% intervals (bootstrap).", s.Parameters.Runs),
+		fmt.Sprintf("%d rounds; medians with 95 %% intervals (order statistics).", s.Parameters.Runs),
 	}
 	if s.Parameters.Quick {
 		lines[2] = "Quick run: " + lines[2]

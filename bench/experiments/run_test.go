@@ -63,7 +63,7 @@ func trivial(before func(name string, round int) error) (e Experiment, opened, c
 	}, opened, closed
 }
 
-var trivialParameters = Parameters{Transports: []string{"grpc"}, Runs: 5, Seed: 1, Build: "b"}
+var trivialParameters = Parameters{Transports: []string{"grpc"}, Runs: 6, Seed: 1, Build: "b"}
 
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
@@ -85,15 +85,15 @@ func TestRun(t *testing.T) {
 		t.Errorf("turns: %s", got)
 	}
 	other := trivialParameters
-	other.Runs, other.Seed = 6, 2
-	if _, err := Run(t.Context(), e, other, dir, 0, &Progress{}); err == nil || !strings.Contains(err.Error(), "runs was 5, is 6; seed was 1, is 2") {
+	other.Runs, other.Seed = 7, 2
+	if _, err := Run(t.Context(), e, other, dir, 0, &Progress{}); err == nil || !strings.Contains(err.Error(), "runs was 6, is 7; seed was 1, is 2") {
 		t.Fatalf("error %v, want that runs and seed differ", err)
 	}
 	s, err := Run(t.Context(), e, trivialParameters, dir, 0, &Progress{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(order) != 1+3*5 || s.Samples != 2*3*5 || *opened != len(order) || *closed != *opened {
+	if len(order) != 1+3*6 || s.Samples != 2*3*6 || *opened != len(order) || *closed != *opened {
 		t.Errorf("%d turns, %d samples, %d opened, %d closed; want none taken twice", len(order), s.Samples, *opened, *closed)
 	}
 	for _, name := range []string{"data.csv", "plot.svg", "plot.png", "plot.pdf", "table.txt", "table.csv", "summary.json"} {
@@ -149,14 +149,14 @@ func TestFailingCase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []Failed{{"two", 2, "out of order"}}; !slices.Equal(s.Failed, want) || s.Samples != 2*2*5 || *closed != 2*5+failuresMost {
+	if want := []Failed{{"two", 2, "out of order"}}; !slices.Equal(s.Failed, want) || s.Samples != 2*2*6 || *closed != 2*6+failuresMost {
 		t.Errorf("failed %+v, want %+v; %d samples, %d closed", s.Failed, want, s.Samples, *closed)
 	}
 	if c := s.Claims[0]; c.Verdict() != VerdictMissing {
 		t.Errorf("of a case that failed: %s", c.Verdict())
 	}
 	broken = false
-	if s, err = Run(t.Context(), e, trivialParameters, dir, 0, &Progress{}); err != nil || len(s.Failed) != 0 || s.Samples != 2*3*5 {
+	if s, err = Run(t.Context(), e, trivialParameters, dir, 0, &Progress{}); err != nil || len(s.Failed) != 0 || s.Samples != 2*3*6 {
 		t.Errorf("failed %+v, %d samples, %v", s.Failed, s.Samples, err)
 	}
 	e, _, _ = trivial(func(string, int) error { return errors.New("all broken") })

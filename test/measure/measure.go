@@ -6,7 +6,6 @@ package measure
 import (
 	"encoding/json"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/weft-sdn/weft/internal/quantile"
@@ -15,7 +14,7 @@ import (
 // Interval is a median and its 95 % confidence interval.
 type Interval struct {
 	Median float64
-	// CI95 is the interval, lowest first; nil of fewer than two values.
+	// CI95 is the interval, lowest first; nil of fewer than IntervalLeast values.
 	CI95 []float64
 	// Count is how many values it is of.
 	Count int
@@ -35,30 +34,43 @@ func (i Interval) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// resamples is how many samples the bootstrap draws.
-const resamples = 4000
+// IntervalLeast is the fewest values that a median needs to have a 95 % interval:
+// even the range of five contains it with a probability of 94 % only.
+const IntervalLeast = 6
 
-// Median returns the median of values and its interval by the percentile
-// bootstrap (Efron 1979). It draws the same samples for the same values. NaN is
-// not measured and is left out; the median of none is NaN.
+// Median returns the median of values and its interval, which is between two
+// of the values: those of the highest and lowest rank that have the true median
+// between them with a probability of at least 95 %, however the values are
+// distributed (order statistics, by the binomial distribution). It has none of
+// fewer than IntervalLeast values. NaN is not measured and is left out; the median
+// of none is NaN.
 func Median(values []float64) Interval {
+	values = measured(values)
+	return Interval{Median: median(values), CI95: between(values, 0.05), Count: len(values)}
+}
+
+// measured returns the values that are numbers, ascending.
+func measured(values []float64) []float64 {
 	values = slices.DeleteFunc(slices.Clone(values), math.IsNaN)
-	i := Interval{Median: median(values), Count: len(values)}
-	if len(values) < 2 {
-		return i
+	slices.Sort(values)
+	return values
+}
+
+// between returns the interval of order statistics of ascending values that misses
+// their true median with a probability of at most miss; nil if there is none.
+func between(values []float64, miss float64) []float64 {
+	n := len(values)
+	below := 0.0                      // probability that the value of a rank is above the median
+	each := math.Pow(0.5, float64(n)) // that exactly rank values are below it
+	rank := 0
+	for ; rank < n/2 && 2*(below+each) <= miss; rank++ {
+		below += each
+		each *= float64(n-rank) / float64(rank+1)
 	}
-	draw := rand.New(rand.NewPCG(1, uint64(len(values))))
-	medians, sample := make([]float64, resamples), make([]float64, len(values))
-	for m := range medians {
-		for s := range sample {
-			sample[s] = values[draw.IntN(len(values))]
-		}
-		slices.Sort(sample)
-		medians[m] = quantile.Middle(sample)
+	if rank == 0 {
+		return nil
 	}
-	slices.Sort(medians)
-	i.CI95 = []float64{medians[resamples*25/1000], medians[resamples*975/1000-1]}
-	return i
+	return []float64{values[rank-1], values[n-rank]}
 }
 
 // Ratio returns the median, over the rounds, of a to b in the same round, and
@@ -73,28 +85,16 @@ func Ratio(a, b []float64) Interval {
 	return Median(ratios)
 }
 
-// RatioOfMedians returns the ratio of two medians and its interval, for values
-// that were not taken in pairs.
+// RatioOfMedians returns the ratio of two medians and its interval, for values above
+// 0 that were not taken in pairs. The interval is from the lowest to the highest ratio
+// of two medians within intervals of their own, which miss them with a probability of
+// 2.5 % each. NaN is not measured and is left out.
 func RatioOfMedians(a, b []float64) Interval {
+	a, b = measured(a), measured(b)
 	i := Interval{Median: median(a) / median(b), Count: min(len(a), len(b))}
-	if i.Count < 2 {
-		return i
+	if above, below := between(a, 0.025), between(b, 0.025); above != nil && below != nil && below[0] > 0 {
+		i.CI95 = []float64{above[0] / below[1], above[1] / below[0]}
 	}
-	draw := rand.New(rand.NewPCG(2, uint64(len(a)+len(b))))
-	ratios := make([]float64, resamples)
-	resample := func(values []float64) float64 {
-		sample := make([]float64, len(values))
-		for s := range sample {
-			sample[s] = values[draw.IntN(len(values))]
-		}
-		slices.Sort(sample)
-		return quantile.Middle(sample)
-	}
-	for m := range ratios {
-		ratios[m] = resample(a) / resample(b)
-	}
-	slices.Sort(ratios)
-	i.CI95 = []float64{ratios[resamples*25/1000], ratios[resamples*975/1000-1]}
 	return i
 }
 

@@ -108,7 +108,7 @@ func Read(dir, experiment string) ([]Page, error) {
 
 // Rounds says how much was measured.
 func (p Page) Rounds() string {
-	s := fmt.Sprintf("%d samples of %d rounds, seed %d; medians with 95 %% intervals (bootstrap).", p.Samples, p.Parameters.Runs, p.Parameters.Seed)
+	s := fmt.Sprintf("%d samples of %d rounds, seed %d; medians with 95 %% intervals (order statistics).", p.Samples, p.Parameters.Runs, p.Parameters.Seed)
 	if p.Parameters.Quick {
 		s = "A quick run, for a first look: " + s
 	}

@@ -167,7 +167,7 @@ func (s *summary) plot(which string) ([]byte, error) {
 	err := figure.Save(&b, "svg", list, []string{
 		fmt.Sprintf("%s: Weft on %s.", s.Parameters.Experiment, s.Machine),
 		fmt.Sprintf("Conditions: %s.", s.Conditions),
-		fmt.Sprintf("%s%d rounds; medians with 95 %% intervals (bootstrap).", quick, s.Parameters.Runs),
+		fmt.Sprintf("%s%d rounds; medians with 95 %% intervals (order statistics).", quick, s.Parameters.Runs),
 	})
 	return b.Bytes(), err
 }

@@ -32,7 +32,7 @@ import (
 func fakes() []experiments.Experiment {
 	of := func(name string, sample func() error) experiments.Experiment {
 		return experiments.Experiment{
-			Name: name, Title: "the title of " + name, Paper: "a paper", Figure: "Fig. 1", Claim: "it\nis so", Runs: 30, QuickRuns: 2,
+			Name: name, Title: "the title of " + name, Paper: "a paper", Figure: "Fig. 1", Claim: "it\nis so", Runs: 30, QuickRuns: 6,
 			Columns: []string{"ms"},
 			Cases: func(experiments.Parameters) []experiments.Case {
 				return []experiments.Case{{Name: "one", Open: func(context.Context, *experiments.Context) (experiments.Subject, error) {
@@ -147,7 +147,7 @@ func TestResults(t *testing.T) {
 	s, end := serve(t, dir)
 	run := begin(t, s, "fast", true)
 	d := until(t, s, run, over)
-	if d.Run.State != "done" || d.Run.Done != 2 || d.Run.Total != 2 || d.Run.Seconds <= 0 || len(d.Log) == 0 {
+	if d.Run.State != "done" || d.Run.Done != 6 || d.Run.Total != 6 || d.Run.Seconds <= 0 || len(d.Log) == 0 {
 		t.Errorf("run: %v", d)
 	}
 	broken := until(t, s, begin(t, s, "broken", true), over)
@@ -158,13 +158,13 @@ func TestResults(t *testing.T) {
 	s, _ = serve(t, dir)
 	d = until(t, s, run, over)
 	r := d.Results
-	if r == nil || r.Samples != 2 || len(r.Claims) != 1 || len(r.Figures) != 1 || r.Paper != "a paper" {
+	if r == nil || r.Samples != 6 || len(r.Claims) != 1 || len(r.Figures) != 1 || r.Paper != "a paper" {
 		t.Fatalf("results: %v", r)
 	}
-	if c := r.Claims[0]; c.GetOurs() != 11.5 || c.GetPaperValue() != 12 || c.GetAtMost() != 100 || len(c.Ci95) != 2 || c.Verdict == "" || c.Figure != "Fig. 1" {
+	if c := r.Claims[0]; c.GetOurs() != 13.5 || c.GetPaperValue() != 12 || c.GetAtMost() != 100 || len(c.Ci95) != 2 || c.Verdict == "" || c.Figure != "Fig. 1" {
 		t.Errorf("claim: %v", c)
 	}
-	if p := r.Figures[0].Panels[0].Series[0].Points[0]; p.GetY() != 11.5 || len(p.Ci95) != 2 {
+	if p := r.Figures[0].Panels[0].Series[0].Points[0]; p.GetY() != 13.5 || len(p.Ci95) != 2 {
 		t.Errorf("point: %v", p)
 	}
 	list, err := s.ListExperiments(t.Context(), nil)
@@ -180,7 +180,7 @@ func TestResults(t *testing.T) {
 		path, kind, text string
 		status           int
 	}{
-		{"/v1/experiments", "application/json", `"quick_rounds":2`, 200},
+		{"/v1/experiments", "application/json", `"quick_rounds":6`, 200},
 		{"/v1/experiments/runs", "application/json", `"run":"` + run + `"`, 200},
 		{"/v1/experiments/runs/" + run, "application/json", `"verdict"`, 200},
 		{"/v1/experiments/runs/" + run + "/plots/1", "image/svg+xml", "<svg", 200},

@@ -119,7 +119,7 @@ programs (summary.json), which -o json prints too: one JSON document for each
 experiment. Progress goes to stderr.
 
 The cases of an experiment take turns, in rounds: A B C, then C B A. Figures are
-medians over the rounds with their 95 % intervals (bootstrap); a ratio whose
+medians over the rounds with their 95 % intervals (order statistics); a ratio whose
 interval includes 1 shows nothing. Machine, load and everything that is set
 otherwise than a user gets it are in the plot, the table and the summary. On a
 machine that was busy before or after, or lost time to the hypervisor, figures

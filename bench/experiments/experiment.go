@@ -26,7 +26,9 @@ type Experiment struct {
 	Paper  string // which paper
 	Figure string // which figures of it
 	Claim  string // what the paper says they show, with its numbers
-	Method string // what a sample is, and how it is taken
+	// Statements are what the claim comes to, as tests of numbers.
+	Statements []Statement
+	Method     string // what a sample is, and how it is taken
 	// Deviation is why Weft's figures differ from the paper's.
 	Deviation string
 
@@ -68,10 +70,11 @@ type Context struct {
 	Data     *Data
 	Progress *Progress
 
-	claims  []Claim
-	figures map[string]any
-	drawn   []figure.Figure
-	failed  []Failed
+	statements []Statement
+	claims     []Claim
+	figures    map[string]any
+	drawn      []figure.Figure
+	failed     []Failed
 }
 
 // Draw adds figures to the plot of the experiment.
@@ -79,6 +82,16 @@ func (c *Context) Draw(figures ...figure.Figure) { c.drawn = append(c.drawn, fig
 
 // Compare puts what was measured beside what the paper says.
 func (c *Context) Compare(claims ...Claim) { c.claims = append(c.claims, claims...) }
+
+// Statement returns one of the experiment's, by its name. To ask for one that there is
+// not is a mistake of the program.
+func (c *Context) Statement(name string) *Statement {
+	i := slices.IndexFunc(c.statements, func(s Statement) bool { return s.Name == name })
+	if i < 0 {
+		panic(fmt.Sprintf("no statement %q", name))
+	}
+	return &c.statements[i]
+}
 
 // Figure gives a result a name of its own in the summary. The names of
 // Summary's own fields are taken.

@@ -113,7 +113,7 @@ func Run(ctx context.Context, e Experiment, p Parameters, dir string, limit time
 		return s, err
 	}
 	defer func() { err = errors.Join(err, data.Close()) }()
-	c := &Context{Parameters: p, Data: data, Progress: progress}
+	c := &Context{Parameters: p, Data: data, Progress: progress, statements: e.Statements}
 	now := measure.Begin(p.Build)
 	taken, err := c.rounds(measure.Collect(ctx, now), e, limit)
 	progress.End()
@@ -130,7 +130,7 @@ func Run(ctx context.Context, e Experiment, p Parameters, dir string, limit time
 		return s, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	for i := range c.claims {
-		c.claims[i].disturbed = kept.Disturbed != ""
+		c.claims[i].disturbed = kept.Disturbed
 		if c.claims[i].Figure == "" && len(c.drawn) > 0 {
 			c.claims[i].Figure = c.drawn[0].Name
 		}

@@ -38,7 +38,7 @@ func (s counted) Close() error { *s.closed++; return nil }
 func trivial(before func(name string, round int) error) (e Experiment, opened, closed *int) {
 	opened, closed = new(int), new(int)
 	return Experiment{
-		Name: "trivial", Title: "nothing", Figure: "Fig. 0", Claim: "none", Columns: []string{"what", "value"},
+		Name: "trivial", Title: "nothing", Figure: "Fig. 0", Claim: "none", Statements: []Statement{Value(2, 0).OfRatio().Said("two to one", "twice")}, Columns: []string{"what", "value"},
 		Cases: func(Parameters) []Case {
 			var list []Case
 			for factor, name := range []string{"one", "two", "three"} {
@@ -56,7 +56,7 @@ func trivial(before func(name string, round int) error) (e Experiment, opened, c
 				bars.Points = append(bars.Points, figure.At(float64(i), c.Median("value", name, Where("what", "a")), name))
 			}
 			c.Draw(figure.Figure{Name: "Fig. 0", Title: "nothing", Panels: []figure.Panel{{X: figure.Axis{Names: []string{"1", "2", "3"}}, Series: []figure.Series{bars}}}})
-			c.Compare(Claim{What: "two to one", Paper: "2", Value: 2, Relative: true}.Of(c.Ratio("value", "two", "one", Where("what", "a"))))
+			c.Compare(Claim{What: "two to one", Says: c.Statement("two to one")}.Of(c.Ratio("value", "two", "one", Where("what", "a"))))
 			c.Figure("lost", 0)
 			return nil
 		},
@@ -111,15 +111,16 @@ func TestRun(t *testing.T) {
 		Machine    measure.Machine
 		Conditions measure.Conditions
 		Claims     []struct {
-			Figure, Paper, Verdict string
-			Ours, Ratio            float64
-			CI95                   []float64
+			Figure, Paper, Reproduced, Cause string
+			Ours, Ratio                      float64
+			N                                int
+			CI95                             []float64
 		}
 	}
 	if err := json.Unmarshal(b, &read); err != nil {
 		t.Fatal(err)
 	}
-	if read.Name != "trivial" || read.Lost == nil || len(read.Claims) != 1 || read.Claims[0].Ratio != 1 || read.Claims[0].Figure != "Fig. 0" || len(read.Claims[0].CI95) != 2 ||
+	if read.Name != "trivial" || read.Lost == nil || len(read.Claims) != 1 || read.Claims[0].Ratio != 1 || read.Claims[0].Paper != "twice" || read.Claims[0].N != 6 || read.Claims[0].Figure != "Fig. 0" || len(read.Claims[0].CI95) != 2 ||
 		read.Machine.Cores < 1 || !slices.Equal(read.Conditions.Differs, []string{"nice of one", "nice of two", "nice of three"}) || read.Conditions.Build != "b" {
 		t.Errorf("summary: %s", b)
 	}
@@ -152,8 +153,8 @@ func TestFailingCase(t *testing.T) {
 	if want := []Failed{{"two", 2, "out of order"}}; !slices.Equal(s.Failed, want) || s.Samples != 2*2*6 || *closed != 2*6+failuresMost {
 		t.Errorf("failed %+v, want %+v; %d samples, %d closed", s.Failed, want, s.Samples, *closed)
 	}
-	if c := s.Claims[0]; c.Verdict() != VerdictMissing {
-		t.Errorf("of a case that failed: %s", c.Verdict())
+	if c := s.Claims[0]; c.Reproduced() != VerdictMissing {
+		t.Errorf("of a case that failed: %s", c.Reproduced())
 	}
 	broken = false
 	if s, err = Run(t.Context(), e, trivialParameters, dir, 0, &Progress{}); err != nil || len(s.Failed) != 0 || s.Samples != 2*3*6 {

@@ -28,7 +28,7 @@ func Rehearse(t *testing.T, e experiments.Experiment, rows func(name string, rou
 	if e.Runs < 10 {
 		t.Errorf("%s: a full run has %d rounds, want 10 or more", e.Name, e.Runs)
 	}
-	p := experiments.Parameters{Transports: e.Transports, Runs: 3, Seed: 1, Build: "rehearsal"}
+	p := experiments.Parameters{Transports: e.Transports, Runs: 6, Seed: 1, Build: "rehearsal"}
 	var names []string
 	run := func(failing string) experiments.Summary {
 		played := e

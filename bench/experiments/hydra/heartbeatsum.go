@@ -111,7 +111,7 @@ func sumHeartbeats(c *experiments.Context) error {
 		b := beatCase{of: of.String(), rate: 100, order: prioritised}
 		asked, asks := b, b
 		asked.asked, asks.asked = bySwitch, byController
-		c.Compare(experiments.Claim{Figure: "Fig. 9", What: "saturation, the controller asking to the switches asking, 100/s, " + b.of, Paper: "-", Relative: true}.
+		c.Compare(experiments.Claim{Figure: "Fig. 9", What: "saturation, the controller asking to the switches asking, 100/s, " + b.of, Paper: "-"}.
 			Of(measure.Ratio(c.Rounds("saturation_per_s", b.of, asks.where()), c.Rounds("saturation_per_s", b.of, asked.where()))))
 	}
 	c.Figure("heartbeats", figures)

@@ -213,7 +213,7 @@ func sumMap(c *experiments.Context) error {
 			c.Compare(experiments.Claim{What: fmt.Sprintf("processor time of a crossing there and back, %s, %s", way, load.name), Paper: "-", Unit: "µs"}.Of(cost))
 			for _, t := range times {
 				where := experiments.Where("load", load.name, "compute_us", micros(t))
-				c.Compare(experiments.Claim{What: fmt.Sprintf("per processor-second, %s to same process, %s, %v of compute", way, load.name, t), Paper: "-", Relative: true}.
+				c.Compare(experiments.Claim{What: fmt.Sprintf("per processor-second, %s to same process, %s, %v of compute", way, load.name, t), Paper: "-"}.
 					Of(c.Ratio("per_cpu_s", way, sameProcess, where)))
 			}
 		}

@@ -279,8 +279,8 @@ func sumPlacement(c *experiments.Context) error {
 			c.Compare(claim, experiments.Claim{What: "constraints that METIS's placement breaks, " + i.name, Paper: "no appreciable degradation", Ours: f[byMetis].Violations})
 		}
 		c.Compare(
-			experiments.Claim{What: "random to Weft, " + i.name, Paper: "-", Relative: true}.Of(measure.Median(ratios(f[byRandom], weft))),
-			experiments.Claim{What: "topological to Weft, " + i.name, Paper: "-", Relative: true}.Of(measure.Median(ratios(f[byTopological], weft))),
+			experiments.Claim{What: "random to Weft, " + i.name, Paper: "-"}.Of(measure.Median(ratios(f[byRandom], weft))),
+			experiments.Claim{What: "topological to Weft, " + i.name, Paper: "-"}.Of(measure.Median(ratios(f[byTopological], weft))),
 			experiments.Claim{What: "constraints that a topological placement breaks, " + i.name, Paper: "-", Ours: f[byTopological].Violations},
 			experiments.Claim{What: "time of Weft, worst, " + i.name, Paper: "reasonable", Ours: weft.Seconds.Max, Unit: "s"}.AtMost(10))
 	}

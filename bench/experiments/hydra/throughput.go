@@ -250,10 +250,10 @@ func sumThroughput(c *experiments.Context) error {
 	stages := c.Median("achieved_per_s", stagesOnly, injecting(0))
 	hybrid, topological, small, shipped := best(c, sliced()[0]), best(c, sliced()[1]), best(c, sliced()[2]), best(c, sliced()[3])
 	ratio := func(what, paper string, value float64, of measure.Interval) experiments.Claim {
-		return experiments.Claim{What: what, Paper: paper, Value: value, Relative: true}.Of(of)
+		return experiments.Claim{What: what, Paper: paper, Value: value}.Of(of)
 	}
 	mark := func(what string, v measure.Interval) experiments.Claim {
-		return experiments.Claim{What: fmt.Sprintf("to the mark of %d/s, %s", throughputMark, what), Paper: "-", Relative: true}.Of(scaled(v, 1.0/throughputMark))
+		return experiments.Claim{What: fmt.Sprintf("to the mark of %d/s, %s", throughputMark, what), Paper: "-"}.Of(scaled(v, 1.0/throughputMark))
 	}
 	c.Compare(
 		ratio("hybrid of 8 to topological of 16, a partition each", "1.5", 1.5, measure.Ratio(hybrid, topological)),

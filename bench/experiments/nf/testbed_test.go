@@ -40,7 +40,7 @@ func TestTestbed(t *testing.T) {
 	s := experimentstest.Rehearse(t, delay(), made.rows)
 	errors := 0
 	for _, c := range s.Claims {
-		if c.Unit == "%" && c.Bound != nil && c.Bound.AtMost == 15 {
+		if c.Unit == "%" && c.Mark != nil && *c.Mark.AtMost == 15 {
 			if errors++; !(c.Ours < 1) {
 				t.Errorf("%s: %v, want next to nothing: the samples are the model's", c.What, c.Ours)
 			}

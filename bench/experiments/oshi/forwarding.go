@@ -162,7 +162,7 @@ func byWay(c *experiments.Context, ways []string) (list []ofWay) {
 
 // ratioOf is a claim on what one way takes to what another does at the rate of the marks.
 func ratioOf(c *experiments.Context, figure, place, column, a, b string) experiments.Claim {
-	return experiments.Claim{Figure: figure, What: fmt.Sprintf("processor time, %s, %s to %s", place, a, b), Paper: "-", Relative: true}.
+	return experiments.Claim{Figure: figure, What: fmt.Sprintf("processor time, %s, %s to %s", place, a, b), Paper: "-"}.
 		Of(c.Ratio(column, a, b, atRate(markRate)))
 }
 

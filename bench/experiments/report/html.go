@@ -52,7 +52,7 @@ th, td { text-align: left; padding: 2px 10px 2px 0; border-bottom: 1px solid #ee
 {{.SVG}}
 {{if .Claims}}<table>
 <tr>{{range $columns}}<th>{{.}}</th>{{end}}</tr>
-{{range .Claims}}<tr{{if eq .Verdict "MISSED"}} class="missed"{{end}}>{{range .Cells}}<td>{{.}}</td>{{end}}</tr>
+{{range .Claims}}<tr{{if .Bad}} class="missed"{{end}}>{{range .Cells}}<td>{{.}}</td>{{end}}</tr>
 {{end}}</table>
 {{end}}{{range .Failed}}<p class="missed">Failed: {{.Case}}, in round {{.Round}}: {{.Error}}</p>
 {{end}}<h3>Conditions</h3>

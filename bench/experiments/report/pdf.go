@@ -19,7 +19,7 @@ const (
 )
 
 // edges are where the columns of the table begin, as parts of the width.
-var edges = []float64{0, .46, .62, .72, .83, .9, 1.02}
+var edges = []float64{0, .36, .52, .6, .7, .85, .93, 1.02}
 
 // PDF writes the pages, one of each figure.
 func PDF(w io.Writer, pages []Page) error {

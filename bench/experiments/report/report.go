@@ -50,17 +50,25 @@ type Result struct {
 
 // Claim is a line of the table.
 type Claim struct {
-	Figure  string
-	What    string
-	Paper   string
-	Ours    *float64
-	CI95    []float64
-	Unit    string
-	Verdict string
-	Bound   *struct {
-		AtMost float64 `json:"at_most"`
+	Figure     string
+	What       string
+	Paper      string
+	Tolerance  float64
+	Ours       *float64
+	CI95       []float64
+	N          int
+	Unit       string
+	Reproduced string
+	Mark       *struct {
+		AtMost  *float64 `json:"at_most"`
+		AtLeast *float64 `json:"at_least"`
 	}
+	Met   string
+	Cause string
 }
+
+// Bad reports whether the claim contradicts the paper, or misses its mark.
+func (c Claim) Bad() bool { return c.Reproduced == "contradicts" || c.Met == "missed" }
 
 // ErrNotRun is that an experiment has left nothing.
 var ErrNotRun = errors.New("nothing was run")
@@ -115,28 +123,37 @@ func (p Page) Rounds() string {
 	return s
 }
 
-// Cells are the columns of a claim: what, the paper, Weft, its interval, what is
-// asked, and the verdict.
+// Cells are the columns of a claim: what, the paper and its tolerance, Weft, its
+// interval, whether it is reproduced, the mark, and whether it is met.
 func (c Claim) Cells() []string {
 	unit := ""
 	if c.Unit != "" {
 		unit = " " + c.Unit
 	}
-	cells := []string{c.What, cmp.Or(c.Paper, "-"), "-", "-", "-", c.Verdict}
+	cells := []string{c.What, cmp.Or(c.Paper, "-"), "-", "-", c.Reproduced, "-", c.Met}
+	if c.Tolerance > 0 {
+		cells[1] += " ± " + short(100*c.Tolerance) + " %"
+	}
 	if c.Ours != nil {
 		cells[2] = short(*c.Ours) + unit
 	}
 	if len(c.CI95) == 2 {
 		cells[3] = short(c.CI95[0]) + " to " + short(c.CI95[1])
 	}
-	if c.Bound != nil {
-		cells[4] = "≤ " + short(c.Bound.AtMost) + unit
+	switch {
+	case c.Mark != nil && c.Mark.AtMost != nil:
+		cells[5] = "≤ " + short(*c.Mark.AtMost) + unit
+	case c.Mark != nil && c.Mark.AtLeast != nil:
+		cells[5] = "≥ " + short(*c.Mark.AtLeast) + unit
+	}
+	if c.Reproduced == "contradicts" {
+		cells[4] += ": " + c.Cause
 	}
 	return cells
 }
 
 // columns are the heads of Cells.
-var columns = []string{"what", "the paper", "Weft", "95 %", "asked", "verdict"}
+var columns = []string{"what", "the paper", "Weft", "95 %", "reproduced?", "own mark", "met?"}
 
 // short writes a number with three significant digits.
 func short(v float64) string {

@@ -20,8 +20,8 @@ const summary = `{
   "conditions": {"date": "2026-01-02T03:04:00Z", "build": "b", "differs": ["one: nice -15"], "disturbed": "by others"},
   "failed": [{"case": "three", "round": 2, "error": "out of order"}],
   "claims": [
-    {"figure": "Fig. 1", "what": "A to B", "paper": "2", "ours": 1.5, "ci95": [1.2, 1.75], "verdict": "no verdict", "bound": {"at_most": 3, "met": true}},
-    {"figure": "Fig. 1", "what": "not measured", "paper": "-", "ours": null, "ci95": null, "verdict": "not measured", "unit": "ms"}
+    {"figure": "Fig. 1", "what": "A to B", "paper": "2", "tolerance": 0.25, "ours": 1.2, "ci95": [1.1, 1.4], "n": 7, "reproduced": "contradicts", "cause": "not explained", "mark": {"at_most": 3}, "met": "met"},
+    {"figure": "Fig. 1", "what": "not measured", "paper": "-", "ours": null, "ci95": null, "reproduced": "-", "mark": null, "met": "-", "unit": "ms"}
   ],
   "plots": [
     {"name": "Fig. 1", "title": "A and B", "panels": [{"x": {"label": "", "names": ["A", "B"]}, "y": {"label": "ms"}, "series": [{"name": "ours", "kind": "bars", "colour": 1, "points": [{"x": 0, "y": 1.5, "ci95": [1.2, 1.75]}, {"x": 1, "y": null}]}]}]},

@@ -41,15 +41,16 @@ type summary struct {
 	Failed     []experiments.Failed   `json:"failed"`
 	Plots      []figure.Figure        `json:"plots"`
 	Claims     []struct {
-		Figure  string             `json:"figure"`
-		What    string             `json:"what"`
-		Paper   string             `json:"paper"`
-		Value   float64            `json:"paper_value"`
-		Ours    *float64           `json:"ours"`
-		CI95    []float64          `json:"ci95"`
-		Unit    string             `json:"unit"`
-		Verdict string             `json:"verdict"`
-		Bound   *experiments.Bound `json:"bound"`
+		Figure     string            `json:"figure"`
+		What       string            `json:"what"`
+		Paper      string            `json:"paper"`
+		Value      float64           `json:"paper_value"`
+		Ours       *float64          `json:"ours"`
+		CI95       []float64         `json:"ci95"`
+		Unit       string            `json:"unit"`
+		Reproduced string            `json:"reproduced"`
+		Mark       *experiments.Mark `json:"mark"`
+		Met        string            `json:"met"`
 	} `json:"claims"`
 }
 
@@ -85,12 +86,15 @@ func (s *summary) toAPI() *api.ExperimentResults {
 		Machine: s.Machine.String(), Conditions: s.Conditions.String(), Disturbed: s.Conditions.Disturbed, Build: s.Parameters.Build,
 	}
 	for _, c := range s.Claims {
-		claim := &api.ExperimentClaim{Figure: c.Figure, What: c.What, Paper: c.Paper, Ours: c.Ours, Ci95: c.CI95, Unit: c.Unit, Verdict: c.Verdict}
+		claim := &api.ExperimentClaim{Figure: c.Figure, What: c.What, Paper: c.Paper, Ours: c.Ours, Ci95: c.CI95, Unit: c.Unit, Verdict: c.Reproduced}
+		if c.Reproduced == experiments.VerdictNotAsked {
+			claim.Verdict = c.Met
+		}
 		if c.Value != 0 {
 			claim.PaperValue = &c.Value
 		}
-		if c.Bound != nil {
-			claim.AtMost = &c.Bound.AtMost
+		if c.Mark != nil {
+			claim.AtMost = c.Mark.AtMost
 		}
 		out.Claims = append(out.Claims, claim)
 	}

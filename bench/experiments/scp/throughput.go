@@ -184,7 +184,7 @@ func sumThroughput(c *experiments.Context) error {
 func compareMarks(c *experiments.Context, names []string, n int) {
 	ratio := func(column, a, b string) measure.Interval { return c.Ratio(column, a, b, with(n)) }
 	claim := func(figure, format string, args ...any) experiments.Claim {
-		return experiments.Claim{Figure: figure, What: fmt.Sprintf(format, args...) + fmt.Sprintf(", %d connections", n), Paper: "-", Relative: true}
+		return experiments.Claim{Figure: figure, What: fmt.Sprintf(format, args...) + fmt.Sprintf(", %d connections", n), Paper: "-"}
 	}
 	through := claim("Fig. 4", "requests/s, direct to SDN")
 	through.Paper, through.Value = "31,000 to 30,000", 31./30

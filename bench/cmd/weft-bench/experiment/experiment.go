@@ -119,11 +119,13 @@ programs (summary.json), which -o json prints too: one JSON document for each
 experiment. Progress goes to stderr.
 
 The cases of an experiment take turns, in rounds: A B C, then C B A. Figures are
-medians over the rounds with their 95 % intervals (order statistics); a ratio whose
-interval includes 1 shows nothing. Machine, load and everything that is set
-otherwise than a user gets it are in the plot, the table and the summary. On a
-machine that was busy before or after, or lost time to the hypervisor, figures
-get no verdict.
+medians over the rounds with their 95 % intervals (order statistics). There are two
+verdicts: whether the figure reproduces what the paper says, within a tolerance
+stated beforehand, or contradicts it; and whether it meets Weft's own mark. Below
+six rounds there is neither interval nor verdict. Machine, load and everything that
+is set otherwise than a user gets it are in the plot, the table and the summary. On
+a machine that was busy before or after, or lost time to the hypervisor, only what
+was computed or counted gets a verdict.
 
 A case that fails is in the summary with its error, and costs the others nothing.
 No round begins that would end after --limit. An experiment that was interrupted,

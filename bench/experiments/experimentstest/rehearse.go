@@ -58,6 +58,7 @@ func Rehearse(t *testing.T, e experiments.Experiment, rows func(name string, rou
 		return s
 	}
 	s := run("")
+	checkStatements(t, e, s)
 	shown := figure.Cases(s.Plots)
 	for _, name := range names {
 		if !slices.Contains(shown, name) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/weft-sdn/weft/bench/experiments/figure"
 	"github.com/weft-sdn/weft/internal/quantile"
 	"github.com/weft-sdn/weft/lab/topology"
+	"github.com/weft-sdn/weft/test/measure"
 	"github.com/weft-sdn/weft/test/testbed"
 )
 
@@ -50,8 +52,22 @@ until all switches have confirmed it.`,
 open for all of them and joins calls that are under way, so that transports differ by their encoding only, and the ratios are near
 1. A process more costs two crossings for each packet-in, which the ratios to one process show.`,
 		Runs: 30, QuickRuns: 5, Transports: experiments.Transports(),
-		Columns: []string{"path", "first_ms", "steady_ms", "update_ms", "rule_ms"},
-		Cases:   firstPacketCases, Lasting: true, Sum: sumFirstPacket,
+		Statements: firstPacketStatements(),
+		Columns:    []string{"path", "first_ms", "steady_ms", "update_ms", "rule_ms"},
+		Cases:      firstPacketCases, Lasting: true, Sum: sumFirstPacket,
+	}
+}
+
+// firstPacketStatements are those of section 4.3.
+func firstPacketStatements() []experiments.Statement {
+	return []experiments.Statement{
+		experiments.Above().Said("first packet to normal flow", "the major delay is on the first packet"),
+		experiments.Value(7, .25).OfRatio().Said("REST to WebSocket, H1-H3", "7 times"),
+		experiments.Value(10, .25).OfRatio().Said("REST to WebSocket, H1-H10", "about 10 times"),
+		experiments.Above().Said("update, REST to WebSocket", "REST is high, compared with WebSocket"),
+		experiments.Range(.75, 1, 0).OfRatio().Said("gRPC to REST", "like REST, a little faster"),
+		experiments.Value(1, .25).OfRatio().Said("normal flow", "the same over all"),
+		experiments.AtMost(5, 0).Said("variation", "below 5 %"),
 	}
 }
 
@@ -178,30 +194,29 @@ func sumFirstPacket(c *experiments.Context) error {
 	cases := append([]string{monolith}, c.Transports...)
 	at := func(p string) experiments.Filter { return experiments.Where("path", p) }
 	has := func(name string) bool { return slices.Contains(cases, name) }
-	claim := func(what, paper string, value float64) experiments.Claim {
-		return experiments.Claim{What: what, Paper: paper, Value: value}
+	claim := func(what, statement string) experiments.Claim {
+		return experiments.Claim{What: what, Says: c.Statement(statement)}
 	}
 	if has("rest") && has("ws") {
 		c.Compare(
-			claim("first packet, REST to WebSocket, H1-H3", "7 times", 7).Of(c.Ratio("first_ms", "rest", "ws", at("H1-H3"))).AtMost(3),
-			claim("first packet, REST to WebSocket, H1-H10", "about 10 times", 10).Of(c.Ratio("first_ms", "rest", "ws", at("H1-H10"))).AtMost(3))
-		update := claim("rule update, REST to WebSocket, H1-H10", "REST is high", 0)
-		c.Compare(update.Of(c.Ratio("update_ms", "rest", "ws", at("H1-H10"))))
+			claim("first packet, REST to WebSocket, H1-H3", "REST to WebSocket, H1-H3").Of(c.Ratio("first_ms", "rest", "ws", at("H1-H3"))).AtMost(3),
+			claim("first packet, REST to WebSocket, H1-H10", "REST to WebSocket, H1-H10").Of(c.Ratio("first_ms", "rest", "ws", at("H1-H10"))).AtMost(3),
+			claim("rule update, REST to WebSocket, H1-H10", "update, REST to WebSocket").Of(c.Ratio("update_ms", "rest", "ws", at("H1-H10"))))
 	}
 	if has("rest") && has("grpc") {
-		faster := claim("first packet, gRPC to REST, H1-H10", "like REST, a little faster", 0)
-		c.Compare(faster.Of(c.Ratio("first_ms", "grpc", "rest", at("H1-H10"))))
+		c.Compare(claim("first packet, gRPC to REST, H1-H10", "gRPC to REST").Of(c.Ratio("first_ms", "grpc", "rest", at("H1-H10"))))
 	}
 	for _, name := range cases[1:] {
 		for _, p := range fig8Paths() {
-			to := claim(fmt.Sprintf("first packet, %s to one process, %s", name, p.name), "-", 0).Of(c.Ratio("first_ms", name, monolith, at(p.name)))
+			to := experiments.Claim{What: fmt.Sprintf("first packet, %s to one process, %s", name, p.name)}.Of(c.Ratio("first_ms", name, monolith, at(p.name)))
 			if name == "grpc" && p.name == "H1-H10" {
 				to = to.AtMost(1.5)
 			}
 			c.Compare(to)
 		}
 	}
-	var steady, variation []float64
+	var variation []float64
+	var steady [][]float64           // of each case, by round
 	var absolute []experiments.Claim // medians; what the ratios are of
 	lost := 0
 	figures := map[string]map[string]map[string]experiments.Spread{}
@@ -215,22 +230,45 @@ func sumFirstPacket(c *experiments.Context) error {
 			}
 			first := figures[name][p.name]["first_packet_ms"]
 			lost += c.Measured(name) - first.Count
-			variation = append(variation, first.Variation)
+			if first.Count > 1 {
+				variation = append(variation, 100*first.Variation)
+			}
 			if p.name == "H1-H10" {
-				steady = append(steady, figures[name][p.name]["steady_ms"].Median)
+				ofCase := c.Rounds("steady_ms", name, at(p.name))
+				steady = append(steady, ofCase)
+				c.Compare(claim("first packet to normal flow, "+name+", "+p.name, "first packet to normal flow").
+					Of(measure.Ratio(c.Rounds("first_ms", name, at(p.name)), ofCase)))
 			}
 		}
 	}
 	c.Compare(
-		experiments.Claim{What: "normal flow, median over all, H1-H10", Paper: "0.01 ms", Value: 0.01, Ours: quantile.Median(steady), Unit: "ms"},
-		experiments.Claim{What: "normal flow, slowest to fastest case", Paper: "alike", Value: 1, Ours: experiments.Ratio(slices.Max(steady), slices.Min(steady))},
-		experiments.Claim{What: "variation of first packets, median over cases", Paper: "below 5 %", Value: 5, Ours: 100 * quantile.Median(variation), Unit: "%"},
-		experiments.Claim{What: "first packets without an answer", Paper: "-", Ours: float64(lost)}.AtMost(0),
+		experiments.Claim{What: "normal flow, median over all, H1-H10", Paper: "0.01 ms, on its machine", Value: 0.01, Unit: "ms"}.
+			Of(measure.Median(overCases(steady, quantile.Median[float64]))),
+		claim("normal flow, slowest to fastest case, H1-H10", "normal flow").
+			Of(measure.Median(overCases(steady, func(v []float64) float64 { return slices.Max(v) / slices.Min(v) }))),
+		experiments.Claim{What: "variation of first packets, median over cases and paths", Says: c.Statement("variation"), Unit: "%"}.Of(measure.Median(variation)),
+		experiments.Claim{What: "first packets without an answer"}.Exactly(float64(lost)).AtMost(0),
 	)
 	c.Compare(absolute...)
 	c.Figure("latency", figures)
 	c.Draw(fig9(c, cases))
 	return nil
+}
+
+// overCases returns, for each round, what of makes of the values of all cases; NaN where
+// one is missing.
+func overCases(cases [][]float64, of func([]float64) float64) []float64 {
+	list := make([]float64, len(cases[0]))
+	for round := range list {
+		var values []float64
+		for _, rounds := range cases {
+			values = append(values, rounds[round])
+		}
+		if list[round] = of(values); slices.ContainsFunc(values, math.IsNaN) {
+			list[round] = math.NaN()
+		}
+	}
+	return list
 }
 
 // fig9 draws latencies by path, a bar for each transport, and the ratios that

@@ -184,18 +184,18 @@ func sumResilience(c *experiments.Context) error {
 		if len(flights) > 0 {
 			list = append(list, sum)
 		}
-		none := experiments.Claim{What: "messages lost, " + transport, Paper: "none", Ours: math.NaN()}
+		lost := math.NaN()
 		if len(flights) > 0 {
-			none.Ours = float64(sum.Lost)
+			lost = float64(sum.Lost)
 			c.Compare(
-				experiments.Claim{What: "messages shed, " + transport, Paper: "-", Ours: float64(sum.Shed)},
-				experiments.Claim{What: "packets of an established flow lost, " + transport, Paper: "none", Ours: float64(sum.DataLost)}.AtMost(0))
+				experiments.Claim{What: "messages shed, " + transport}.Exactly(float64(sum.Shed)),
+				experiments.Claim{What: "packets of an established flow lost, " + transport, Says: c.Statement("no loss")}.Exactly(float64(sum.DataLost)).AtMost(0))
 		}
 		c.Compare(
-			none.AtMost(0),
+			experiments.Claim{What: "messages lost, " + transport, Says: c.Statement("no loss")}.Exactly(lost).AtMost(0),
 			experiments.Claim{What: "recovery after the restart, " + transport, Paper: "small glitches", Unit: "s"}.Of(measure.Median(recovery)).AtMost(1),
 			experiments.Claim{What: "longest delay, control plane, " + transport, Paper: "small glitches", Unit: "ms"}.Of(measure.Median(peak)),
-			experiments.Claim{What: "delay after to before, control plane, " + transport, Paper: "alike", Value: 1}.Of(measure.Median(change)),
+			experiments.Claim{What: "delay after to before, control plane, " + transport, Says: c.Statement("small glitches")}.Of(measure.Median(change)),
 			experiments.Claim{What: "longest delay, data plane, " + transport, Paper: "small glitches", Unit: "ms"}.Of(measure.Median(dataPeak)),
 		)
 		fig10.Panels = append(fig10.Panels, delays(transport, flights))

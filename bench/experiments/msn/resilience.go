@@ -67,6 +67,10 @@ Lost is sent less answered less shed. Recovery is from the start of the new proc
 and started again by the supervisor. Packet-ins wait meanwhile, so the first of them takes as long as the outage, the next ones
 less: a falling slope where the paper has a small peak. Established flows need no controller.`,
 		Runs: 10, QuickRuns: 1, Transports: experiments.Transports(),
+		Statements: []experiments.Statement{
+			experiments.AtMost(0, 0).Said("no loss", "none"),
+			experiments.Value(1, .25).OfRatio().Said("small glitches", "small glitches only: as before"),
+		},
 		Columns: []string{"kind", "at_s", "value"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			for _, transport := range p.Transports {

@@ -51,6 +51,11 @@ the hierarchy does not, or the other way, or that are no path. All partitions sh
 		Deviation: `The paper's controller computes everything anew and in Java: recompute is like it, and falls with the partitions and rises
 again, at another height. Weft's own way, repair, has so little to do in one partition that dividing it cannot pay.`,
 		Runs: 10, QuickRuns: 2, Transports: []string{"grpc"},
+		Statements: []experiments.Statement{
+			experiments.Value(8, 0).Said("best", "8 partitions"),
+			experiments.Below().Said("falls", "decreases rapidly from 1 to 8 partitions"),
+			experiments.Above().Said("climbs", "starts to climb after 8"),
+		},
 		Columns: []string{"mode", "failure", "converged_ms", "restored_ms", "messages", "octets", "wrong", "stretch_mean", "stretch_max"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			for _, name := range convergenceTransports(p) {

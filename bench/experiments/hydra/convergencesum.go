@@ -2,6 +2,7 @@ package hydra
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -71,23 +72,25 @@ func sumConvergence(c *experiments.Context) error {
 			}
 			b := best[anyLink]
 			c.Compare(
-				experiments.Claim{What: fmt.Sprintf("partitions with the least mean time, %s, %s", mode, name), Paper: "8", Value: 8, Ours: float64(b.Partitions)},
-				experiments.Claim{What: fmt.Sprintf("converged, mean, at that number, %s, %s", mode, name), Paper: "-", Unit: "ms"}.Of(b.interval).AtMost(50),
-				experiments.Claim{What: fmt.Sprintf("converged, slowest, at that number, %s, %s", mode, name), Paper: "-", Ours: b.Converged.Max, Unit: "ms"},
+				experiments.Claim{What: fmt.Sprintf("partitions with the least mean time of a round, %s, %s", mode, name), Says: c.Statement("best")}.
+					Of(measure.Median(bestPartitions(c, name, mode))),
+				experiments.Claim{What: fmt.Sprintf("converged, mean, with the least of all rounds, %d, %s, %s", b.Partitions, mode, name), Paper: "-", Unit: "ms"}.Of(b.interval).AtMost(50),
+				experiments.Claim{What: fmt.Sprintf("converged, slowest, at that number, %s, %s", mode, name), Ours: b.Converged.Max, Unit: "ms"},
 			)
 			for _, kind := range []string{coreLink, podLink} {
 				c.Compare(experiments.Claim{What: fmt.Sprintf("converged after a %s failure, mean, best at %d, %s, %s", kind, best[kind].Partitions, mode, name),
 					Paper: "-", Unit: "ms"}.Of(best[kind].interval).AtMost(50))
 			}
-			one, eight := convergenceName(name, 1), convergenceName(name, 8)
 			random := experiments.Where("mode", mode, "failure", anyLink)
-			c.Compare(experiments.Claim{What: fmt.Sprintf("8 partitions to 1, %s, %s", mode, name), Paper: "falls rapidly"}.
-				Of(measure.Ratio(c.Means("converged_ms", eight, random), c.Means("converged_ms", one, random))))
+			with := func(n int) []float64 { return c.Means("converged_ms", convergenceName(name, n), random) }
+			c.Compare(
+				experiments.Claim{What: fmt.Sprintf("8 partitions to 1, %s, %s", mode, name), Says: c.Statement("falls")}.Of(measure.Ratio(with(8), with(1))),
+				experiments.Claim{What: fmt.Sprintf("32 partitions to 8, %s, %s", mode, name), Says: c.Statement("climbs")}.Of(measure.Ratio(with(32), with(8))))
 		}
 	}
 	c.Compare(
-		experiments.Claim{What: "paths that differ from the flat computation in what they reach, or are none", Paper: "-", Ours: wrong}.AtMost(0),
-		experiments.Claim{What: "longest path to the shortest, between edge switches", Paper: "-", Ours: longest},
+		experiments.Claim{What: "paths that differ from the flat computation in what they reach, or are none"}.Exactly(wrong).AtMost(0),
+		experiments.Claim{What: "longest path to the shortest, between edge switches"}.Exactly(longest),
 	)
 	c.Figure("cases", cases)
 	if err := predictConvergence(c, g, names[0], cases, panels); err != nil {
@@ -100,6 +103,26 @@ func sumConvergence(c *experiments.Context) error {
 	}
 	c.Draw(fig4)
 	return nil
+}
+
+// bestPartitions is, for each round, with how many partitions the mean of its failures
+// of any link is least; NaN where a number was not measured.
+func bestPartitions(c *experiments.Context, transport, mode string) []float64 {
+	best, least := make([]float64, c.Runs), make([]float64, c.Runs)
+	for round := range least {
+		least[round] = math.Inf(1)
+	}
+	for _, n := range partitionCounts() {
+		for round, mean := range c.Means("converged_ms", convergenceName(transport, n), experiments.Where("mode", mode, "failure", anyLink)) {
+			switch {
+			case math.IsNaN(mean):
+				best[round], least[round] = mean, mean // and stays so
+			case mean < least[round]:
+				best[round], least[round] = float64(n), mean
+			}
+		}
+	}
+	return best
 }
 
 // predictConvergence puts the model of the paper (§3.2), calibrated by four of

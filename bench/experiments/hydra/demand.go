@@ -40,6 +40,14 @@ the process itself included.`,
 failure instead of computing all anew, so DJ takes next to nothing. Memory is compared for the whole network only (one partition):
 what the paper's Table 1 is of; the rows of other sizes have no value of the paper's.`,
 		Runs: 10, QuickRuns: 1, Transports: []string{"grpc"},
+		Statements: []experiments.Statement{
+			experiments.Value(45./7, .25).OfRatio().Said("RL to FW", "45 % to 7 % at 50,000/s with 50,000 rules"),
+			experiments.Value(15./45, .25).OfRatio().Said("idle to RL", "15 % to 45 % at 50,000/s"),
+			experiments.Value(3./45, .25).OfRatio().Said("HB to RL", "3 % to 45 % at 50,000/s"),
+			experiments.Below().Said("DJ falls", "reduces with the number of partitions"),
+			experiments.Value(6.25/3.75, .25).OfRatio().Said("DJ to RL, memory", "6.25 to 3.75 GB"),
+			experiments.Value(3.75/1.25, .25).OfRatio().Said("RL to FW, memory", "3.75 to 1.25 GB"),
+		},
 		Columns: []string{"kind", "rate", "service", "cpu_percent", "memory_mib", "answered_per_s", "changes_per_s"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			for _, of := range demandControllers(p.Quick) {
@@ -318,6 +326,7 @@ func sumDemands(c *experiments.Context) error {
 		percent(at("the whole controller"), "about 100 %: it saturates at 50,000/s", 100, of(loaded, highest, "cpu_percent")),
 		percent(at("the whole controller, as a user gets it"), "-", 0, of(shipped, highest, "cpu_percent")),
 	)
+	compareDemands(c, loaded, sizes, highest)
 	for _, d := range sizes {
 		says, value := "falls with the partitions", 0.0
 		if d.partitions == 4 {
@@ -347,6 +356,40 @@ func sumDemands(c *experiments.Context) error {
 	}
 	c.Draw(fig5(c, loaded, shipped, sizes), table1(c, sizes))
 	return nil
+}
+
+// compareDemands compares what the paper says of applications to each other: its
+// processor is another one.
+func compareDemands(c *experiments.Context, loaded demandController, sizes []demandController, highest demandKind) {
+	of := func(d demandController, k demandKind, column string, services ...string) []float64 {
+		return summed(c, d.String(), k, column, services...)
+	}
+	void := ""
+	if loaded.rules != 50_000 || highest.rate != 50_000 {
+		void = fmt.Sprintf("%d packet-ins/s and %d rules, and the paper has 50,000 of both: not a quick run", highest.rate, loaded.rules)
+	}
+	ratio := func(figure, what, statement string, a, b []float64) experiments.Claim {
+		return experiments.Claim{Figure: figure, What: what, Says: c.Statement(statement), Void: void}.Of(measure.Ratio(a, b))
+	}
+	used := func(services ...string) []float64 { return of(loaded, highest, "cpu_percent", services...) }
+	lookup, idle := used("forwarding", "paths"), demandKind{kind: atRest}
+	c.Compare(
+		ratio("Fig. 5", "RL to FW", "RL to FW", lookup, used("firewall")),
+		ratio("Fig. 5", "idle to RL", "idle to RL", of(loaded, idle, "cpu_percent"), lookup),
+		ratio("Fig. 5", "HB to RL", "HB to RL", used("heartbeat"), lookup))
+	for i, fewer := range sizes[1:] {
+		more := sizes[i]
+		c.Compare(experiments.Claim{Figure: "Fig. 5", What: fmt.Sprintf("DJ (%dP) to DJ (%dP)", more.partitions, fewer.partitions), Says: c.Statement("DJ falls")}.
+			Of(measure.Ratio(atTenSeconds(c, more.String()), atTenSeconds(c, fewer.String()))))
+	}
+	whole := sizes[len(sizes)-1]
+	memory := func(d demandController, service string) []float64 { return of(d, idle, "memory_mib", service) }
+	if whole.partitions != 1 {
+		void = "a partition, and the paper has the whole network: not a quick run"
+	}
+	c.Compare(
+		ratio("Table 1", "memory, DJ to RL", "DJ to RL, memory", memory(whole, "paths"), memory(whole, "forwarding")),
+		ratio("Table 1", "memory, RL to FW", "RL to FW, memory", memory(whole, "forwarding"), memory(loaded, "firewall")))
 }
 
 // fig5 draws the time of processors by application and load, and of DJ by the

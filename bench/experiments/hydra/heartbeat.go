@@ -39,6 +39,14 @@ the packets that it could answer, and 90 % of what is left is offered. The paper
 the simulated switches are beside it, and a heartbeat waits for packet-ins that are being dealt with, 2 ms at most, and for what the
 machine gives to others.`,
 		Runs: 10, QuickRuns: 1, Transports: []string{"grpc"},
+		Statements: []experiments.Statement{
+			experiments.Value(3, .25).OfRatio().Said("95th to 99th", "about 30 ms to about 10 ms"),
+			experiments.AtMost(0, 0).Said("Hydra misses none", "none"),
+			experiments.Value(3, .25).Said("topological slicing misses", "3 %"),
+			experiments.Above().Said("priority at 10/s", "modestly degrades without"),
+			experiments.AtMost(1, 0).Said("in time with priority", "almost all in time: at most 1 % late"),
+			experiments.AtLeast(100, .05).Said("late without priority", "all are late"),
+		},
 		Columns: []string{"rate", "asked", "order", "load_percent", "saturation_per_s", "offered_per_s", "answered_per_s", "packet_p50_ms", "packet_p99_ms",
 			"due", "missed", "over_10ms", "over_100ms", "p50_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms", "behind_p999_ms", "latencies"},
 		Cases: func(p experiments.Parameters) []experiments.Case {

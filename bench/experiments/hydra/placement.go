@@ -263,26 +263,26 @@ func sumPlacement(c *experiments.Context) error {
 		}
 		weft := f[byWeft]
 		if weft.Cost.Count == 0 {
-			c.Compare(experiments.Claim{What: "constraints that Weft's placement breaks, " + i.name, Paper: "-", Ours: math.NaN()}.AtMost(0))
+			c.Compare(experiments.Claim{What: "constraints that Weft's placement breaks, " + i.name}.Exactly(math.NaN()).AtMost(0))
 			continue
 		}
-		c.Compare(experiments.Claim{What: "constraints that Weft's placement breaks, " + i.name, Paper: "-", Ours: weft.Violations}.AtMost(0))
+		c.Compare(experiments.Claim{What: "constraints that Weft's placement breaks, " + i.name}.Exactly(weft.Violations).AtMost(0))
 		if i.small {
-			c.Compare(experiments.Claim{What: "runs without proof of the optimum, " + i.name, Paper: "-", Ours: float64(weft.Cost.Count - weft.Proven)}.AtMost(0),
-				experiments.Claim{What: "Weft's search alone to the optimum, worst, " + i.name, Paper: "-", Ours: worst(ratios(f[bySearch], weft))}.AtMost(1.05))
+			c.Compare(experiments.Claim{What: "runs without proof of the optimum, " + i.name}.Exactly(float64(weft.Cost.Count-weft.Proven)).AtMost(0),
+				experiments.Claim{What: "Weft's search alone to the optimum, worst, " + i.name}.Exactly(worst(ratios(f[bySearch], weft))).AtMost(1.05))
 		}
 		if f[byMetis].Cost.Count > 0 {
-			claim := experiments.Claim{What: "Weft to METIS, worst, " + i.name, Paper: "high quality", Ours: worst(ratios(weft, f[byMetis]))}
+			claim := experiments.Claim{What: "Weft to METIS, worst, " + i.name, Paper: "high quality"}.Exactly(worst(ratios(weft, f[byMetis])))
 			if i.plain && f[byMetis].Violations == 0 {
 				claim = claim.AtMost(1) // else METIS has solved another problem
 			}
-			c.Compare(claim, experiments.Claim{What: "constraints that METIS's placement breaks, " + i.name, Paper: "no appreciable degradation", Ours: f[byMetis].Violations})
+			c.Compare(claim, experiments.Claim{What: "constraints that METIS's placement breaks, " + i.name, Paper: "no appreciable degradation"}.Exactly(f[byMetis].Violations))
 		}
 		c.Compare(
 			experiments.Claim{What: "random to Weft, " + i.name, Paper: "-"}.Of(measure.Median(ratios(f[byRandom], weft))),
 			experiments.Claim{What: "topological to Weft, " + i.name, Paper: "-"}.Of(measure.Median(ratios(f[byTopological], weft))),
-			experiments.Claim{What: "constraints that a topological placement breaks, " + i.name, Paper: "-", Ours: f[byTopological].Violations},
-			experiments.Claim{What: "time of Weft, worst, " + i.name, Paper: "reasonable", Ours: weft.Seconds.Max, Unit: "s"}.AtMost(10))
+			experiments.Claim{What: "constraints that a topological placement breaks, " + i.name}.Exactly(f[byTopological].Violations),
+			experiments.Claim{What: "time of Weft, " + i.name, Paper: "reasonable", Unit: "s"}.Of(c.Median("seconds", i.name, experiments.Where("method", byWeft))).AtMost(10))
 	}
 	for m := range methods {
 		for _, s := range []figure.Series{feasible[m], broken[m]} {

@@ -95,7 +95,7 @@ func TestPerCore(t *testing.T) {
 		found[c.What] = c
 	}
 	whole, core := found["hybrid of 8 to topological of 16, a partition each"], found["the same for each core: two and one"]
-	if !(whole.Ours > 1) || core.Ours != whole.Ours/2 || core.Value != 0.75 {
+	if !(whole.Ours > 1) || core.Ours != whole.Ours/2 || core.Value != 0.75 || whole.Says == nil {
 		t.Errorf("a partition each %+v, each core %+v", whole, core)
 	}
 }

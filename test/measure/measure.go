@@ -98,6 +98,42 @@ func RatioOfMedians(a, b []float64) Interval {
 	return i
 }
 
+// Pooled returns the ratio of the sums of a and b, for counts of which one round has too
+// few, and its interval (ratio estimator, by Student's t). The quantile is that of 97.5 %,
+// because of six skewed rounds that of 95 % covers 92 % only. Rounds in which either is
+// missing are left out.
+func Pooled(a, b []float64) Interval {
+	var x, y []float64
+	sumX, sumY := 0.0, 0.0
+	for i := range min(len(a), len(b)) {
+		if !math.IsNaN(a[i]) && !math.IsNaN(b[i]) {
+			x, y = append(x, a[i]), append(y, b[i])
+			sumX, sumY = sumX+a[i], sumY+b[i]
+		}
+	}
+	n := float64(len(x))
+	i := Interval{Median: sumX / sumY, Count: len(x)}
+	if len(x) < IntervalLeast || sumY == 0 {
+		return i
+	}
+	squares := 0.0
+	for k := range x {
+		d := x[k] - i.Median*y[k]
+		squares += d * d
+	}
+	off := student(n-1) * math.Sqrt(squares*n/(n-1)) / sumY
+	i.CI95 = []float64{i.Median - off, i.Median + off}
+	return i
+}
+
+// student returns the quantile of Student's t that both tails exceed in 2.5 % of the cases,
+// with 5 degrees of freedom or more, to 1 % (Abramowitz and Stegun 26.7.5).
+func student(degrees float64) float64 {
+	const z = 2.241403
+	z2 := z * z
+	return z + z*(z2+1)/(4*degrees) + z*((5*z2+16)*z2+3)/(96*degrees*degrees) + z*(((3*z2+19)*z2+17)*z2-15)/(384*degrees*degrees*degrees)
+}
+
 // Includes reports whether v may well be the true median: a ratio that
 // includes 1 shows no difference. An interval that is not known includes all.
 func (i Interval) Includes(v float64) bool {

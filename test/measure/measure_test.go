@@ -85,6 +85,38 @@ func TestIntervalCovers(t *testing.T) {
 	}
 }
 
+// The share that an event of 20 packets, seen in three rounds of five, has in some 60
+// packets of a round is within the interval in 93 % of the cases or more.
+func TestPooledIntervalCovers(t *testing.T) {
+	const trials = 1000
+	draw := rand.New(rand.NewPCG(8, 8))
+	for n := IntervalLeast; n <= 30; n++ {
+		covered := 0
+		for range trials {
+			a, b := make([]float64, n), make([]float64, n)
+			for i := range a {
+				if b[i] = 50 + float64(draw.IntN(21)); draw.IntN(5) < 3 {
+					a[i] = 20
+				}
+			}
+			if Pooled(a, b).Includes(12. / 60) {
+				covered++
+			}
+		}
+		if covered < trials*93/100 {
+			t.Errorf("%d rounds: %d of %d intervals contain the share", n, covered, trials)
+		}
+	}
+	if p := Pooled([]float64{1, 2, math.NaN()}, []float64{10, 20, 30}); p.Median != 0.1 || p.Count != 2 || p.CI95 != nil {
+		t.Errorf("of two rounds: %+v", p)
+	}
+	for degrees, want := range map[float64]float64{5: 3.163, 9: 2.685, 29: 2.364} {
+		if got := student(degrees); math.Abs(got-want) > 0.01*want {
+			t.Errorf("Student's t of %v: %v, want %v", degrees, got, want)
+		}
+	}
+}
+
 func TestRatio(t *testing.T) {
 	r := Ratio([]float64{2, 4, 6, 8, 10, 12, 9}, []float64{1, 2, 3, 4, 5, 6, 0})
 	if r.Median != 2 || r.Count != 6 || r.Includes(1) {

@@ -30,6 +30,8 @@ type Claim struct {
 	// Exact: it was computed, or everything that there was has been counted, so that it
 	// needs no interval, and what else the machine did is of no account.
 	Exact bool
+	// Seeded: it was simulated, so that what else the machine did is of no account.
+	Seeded bool
 	// Void is why there can be no verdict, whatever was measured; empty if there can.
 	Void string
 
@@ -147,7 +149,7 @@ func (c Claim) void() string {
 		return c.Void
 	case c.Exact:
 		return ""
-	case c.disturbed != "":
+	case c.disturbed != "" && !c.Seeded:
 		return "the machine was disturbed: " + c.disturbed
 	case len(c.CI95) != 2:
 		return fmt.Sprintf("%d rounds were made; an interval needs %d", c.Count, measure.IntervalLeast)

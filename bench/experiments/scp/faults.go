@@ -216,10 +216,10 @@ func sumFaults(c *experiments.Context) error {
 			bad += sum("bad")
 			if plan != realCore && strings.Contains(name, "killed -9") {
 				c.Compare(experiments.Claim{Figure: "-", What: name + ", discovery answers again, " + plan, Paper: "-", Unit: "ms"}.Of(of).AtMost(float64(mark.Milliseconds())),
-					experiments.Claim{Figure: "-", What: name + ", requests of pairs that failed, " + plan, Paper: "-", Ours: line.Failed}.AtMost(0))
+					experiments.Claim{Figure: "-", What: name + ", requests of pairs that failed, " + plan}.Exactly(line.Failed).AtMost(0))
 			}
 		}
-		c.Compare(experiments.Claim{Figure: "-", What: "faults that are not held, " + plan, Paper: "-", Ours: bad}.AtMost(0))
+		c.Compare(experiments.Claim{Figure: "-", What: "faults that are not held, " + plan}.Exactly(bad).AtMost(0))
 		panel.Series = append(panel.Series, dots)
 	}
 	c.Draw(figure.Figure{Name: "-", Title: "discovery after a fault", Panels: []figure.Panel{panel}})

@@ -33,6 +33,10 @@ switches, too, a packet goes through the controller once, and then crosses no ot
 switch alone. The paper's ONOS, in Java, is another controller, and its switches are in the kernel; ours, in user space, share the
 processors with the rest.`,
 		Runs: 10, QuickRuns: 2, Transports: []string{"grpc"},
+		Statements: []experiments.Statement{
+			experiments.Value(11./30, .25).OfRatio().Said("through the controller", "11,000 to 30,000"),
+			experiments.Value(1, .25).OfRatio().Said("both to one", "no significant difference"),
+		},
 		Columns: []string{"connections", "requests_per_s", "p95_ms", "cpu_us", "packet_ins", "failed"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			from := &common{Open: func(ctx context.Context) (*bed, error) {
@@ -134,10 +138,10 @@ func sumForwarded(c *experiments.Context) error {
 	c.Draw(figure.Figure{Name: "Fig. 7", Title: "throughput with packets through the controller", Panels: []figure.Panel{panel}})
 	for _, n := range []int{10, 99} {
 		for _, name := range names[1:] {
-			c.Compare(experiments.Claim{What: fmt.Sprintf("requests/s, %s to none, %d connections", name, n), Paper: "11,000 to 30,000", Value: 11. / 30}.
+			c.Compare(experiments.Claim{What: fmt.Sprintf("requests/s, %s to none, %d connections", name, n), Says: c.Statement("through the controller")}.
 				Of(c.Ratio("requests_per_s", name, byNone, with(n))))
 		}
-		c.Compare(experiments.Claim{What: fmt.Sprintf("requests/s, both switches to the consumer's, %d connections", n), Paper: "no significant difference", Value: 1}.
+		c.Compare(experiments.Claim{What: fmt.Sprintf("requests/s, both switches to the consumer's, %d connections", n), Says: c.Statement("both to one")}.
 			Of(c.Ratio("requests_per_s", byBoth, byConsumer, with(n))))
 	}
 	var list []ofCase

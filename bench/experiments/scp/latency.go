@@ -3,8 +3,8 @@ package scp
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/weft-sdn/weft/bench/experiments"
@@ -24,6 +24,11 @@ loaded at each rate for 1.5 s (a quick run: 1 s). p95_ms: 95th percentile of lat
 ratio depends on what the rest takes: with switches in user space and every process on shared processors that is more than in the paper's
 containers. On a busy machine the 95th percentile is mostly the wait for a processor.`,
 		Runs: 10, QuickRuns: 2, Transports: []string{"grpc"},
+		Statements: []experiments.Statement{
+			experiments.Value(1, .25).OfRatio().Said("sdn", "almost identical"),
+			experiments.Value(2, .25).OfRatio().Said("independent", "2 times"),
+			experiments.Value(4, .25).OfRatio().Said("co-located", "4 times"),
+		},
 		Columns: []string{"rate", "p50_ms", "p95_ms", "failed"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			from := &common{Open: func(ctx context.Context) (*bed, error) { return openBed(ctx, "latency", nil) }}
@@ -73,33 +78,23 @@ func sumLatency(c *experiments.Context) error {
 	panel := lines(c, names, "rate", requestRates(c.Quick), "p95_ms", figure.Axis{Label: "requests a second"}, figure.Axis{Label: "95th percentile, ms"})
 	c.Draw(figure.Figure{Name: "Fig. 6", Title: "latency by the rate of requests", Panels: []figure.Panel{panel}})
 	var list []ofRate
-	failed := 0.0
+	failed := math.NaN()
 	for _, name := range names {
-		for _, v := range c.All("failed", name, nil) {
-			failed += v
-		}
+		failed = add(failed, c.All("failed", name, nil))
 		for _, rate := range requestRates(c.Quick) {
 			at := experiments.Where("rate", strconv.Itoa(rate))
 			list = append(list, ofRate{name, rate, figure.Number(c.Median("p50_ms", name, at).Median), figure.Number(c.Median("p95_ms", name, at).Median)})
 			if name == direct || rate != 100 && rate != 400 && rate != 1000 {
 				continue
 			}
-			claim := experiments.Claim{What: fmt.Sprintf("95th percentile, %s to direct, %d/s", name, rate)}
-			switch {
-			case name == sdn:
-				claim.Paper, claim.Value = "almost identical", 1
-			case strings.HasPrefix(name, "independent"):
-				claim.Paper, claim.Value = "2 times", 2
-			default:
-				claim.Paper, claim.Value = "4 times", 4
-			}
+			claim := experiments.Claim{What: fmt.Sprintf("95th percentile, %s to direct, %d/s", name, rate), Says: c.Statement(kindOf(name))}
 			if claim = claim.Of(c.Ratio("p95_ms", name, direct, at)); name == sdn {
 				claim = claim.AtMost(1.10)
 			}
 			c.Compare(claim)
 		}
 	}
-	c.Compare(experiments.Claim{What: "requests that were not answered well", Paper: "-", Ours: failed}.AtMost(0))
+	c.Compare(experiments.Claim{What: "requests that were not answered well"}.Exactly(failed).AtMost(0))
 	c.Figure("by_setup", list)
 	return nil
 }

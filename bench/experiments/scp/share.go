@@ -2,6 +2,7 @@ package scp
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -40,6 +41,12 @@ pairs with an entry for each way in 20 s, are 0.6 packets a second through the c
 0.99 % at 6/s. For real, a message is more than a packet (TCP acknowledges, HTTP/2 sends headers and body), among those of discovery too; Weft's entries
 of a pair end when they idle, so that one in use costs the controller nothing, and front and switches exchange packets with the NRF besides.`,
 		Runs: 10, QuickRuns: 1, Transports: []string{"grpc"},
+		Statements: []experiments.Statement{
+			experiments.AtMost(6, 0).Said("1/s", "less than 6 %"),
+			experiments.AtMost(1, 0).Said("6/s", "less than 1 %"),
+			experiments.Value(1, .25).Said("exponentially", "exponentially: from 4/s to 7/s by the same factor as from 1/s to 4/s").
+				Because("in the paper's own model 0.6 packets a second go through the controller whatever the rate, so that the share falls as 1 by the rate"),
+		},
 		Columns: []string{"rate", "through", "packets", "front", "failed"},
 		Cases: func(p experiments.Parameters) []experiments.Case {
 			return []experiments.Case{modelCase(byConstant, false), modelCase(byPoisson, true), {Name: byReal, Open: openCore}}
@@ -81,9 +88,9 @@ type shared struct {
 	Percent figure.Number `json:"percent"`
 	Poisson figure.Number `json:"percent_poisson"`
 	Real    figure.Number `json:"percent_real"`
-	Packets float64       `json:"packets_real"` // the real ones: all,
-	Through float64       `json:"through_real"` // through the controller,
-	Front   float64       `json:"front_real"`   // and by its front
+	Packets figure.Number `json:"packets_real"` // the real ones: all,
+	Through figure.Number `json:"through_real"` // through the controller,
+	Front   figure.Number `json:"front_real"`   // and by its front
 }
 
 // percents returns the share in each round, in percent.
@@ -96,18 +103,16 @@ func percents(c *experiments.Context, name string, rate int) []float64 {
 	return list
 }
 
-// pooled returns the share of all rounds together, with the interval of those of
-// rounds, and of how many packets it is.
+// pooled returns the share of all rounds together, with its interval, and of how many
+// packets it is; NaN if there is none.
 func pooled(c *experiments.Context, name string, rate int) (of measure.Interval, through, all float64) {
 	at := experiments.Where("rate", strconv.Itoa(rate))
-	for _, v := range c.All("through", name, at) {
-		through += v
+	through, all = add(math.NaN(), c.All("through", name, at)), add(math.NaN(), c.All("packets", name, at))
+	of = measure.Pooled(c.Rounds("through", name, at), c.Rounds("packets", name, at))
+	of.Median *= 100
+	for i := range of.CI95 {
+		of.CI95[i] *= 100
 	}
-	for _, v := range c.All("packets", name, at) {
-		all += v
-	}
-	of = measure.Median(percents(c, name, rate))
-	of.Median = 100 * experiments.Ratio(through, all)
 	return of, through, all
 }
 
@@ -126,51 +131,40 @@ func sumShare(c *experiments.Context) error {
 	panel.Series = append(panel.Series, paperValues.Series("Fig. 8", "paper", figure.Dots, panel.X))
 	c.Draw(figure.Figure{Name: "Fig. 8", Title: "packets that go through the controller", Panels: []figure.Panel{panel}})
 
-	for _, claim := range []struct {
-		rate  int
-		paper string
-		most  float64
-	}{{1, "less than 6 %", 6}, {6, "less than 1 %", 1}} {
+	for _, rate := range []int{1, 6} {
 		for _, name := range []string{byConstant, byPoisson, byReal} {
-			of, _, _ := pooled(c, name, claim.rate)
-			line := experiments.Claim{What: "through the controller, " + strconv.Itoa(claim.rate) + "/s, " + name, Paper: claim.paper, Value: claim.most, Unit: "%"}.Of(of)
-			if name == byConstant {
-				line = line.AtMost(claim.most)
-			}
-			c.Compare(line)
+			of, _, _ := pooled(c, name, rate)
+			c.Compare(experiments.Claim{What: fmt.Sprintf("through the controller, %d/s, %s", rate, name), Says: c.Statement(fmt.Sprintf("%d/s", rate)), Unit: "%", Seeded: name != byReal}.Of(of))
 		}
 	}
 	var list []shared
 	at := func(name string, rate int) float64 { return measure.Median(percents(c, name, rate)).Median }
 	for _, rate := range shareRates() {
 		of, through, all := pooled(c, byReal, rate)
-		front := 0.0
-		for _, v := range c.All("front", byReal, experiments.Where("rate", strconv.Itoa(rate))) {
-			front += v
-		}
-		list = append(list, shared{rate, figure.Number(at(byConstant, rate)), figure.Number(at(byPoisson, rate)), figure.Number(of.Median), all, through, front})
+		front := add(math.NaN(), c.All("front", byReal, experiments.Where("rate", strconv.Itoa(rate))))
+		list = append(list, shared{rate, figure.Number(at(byConstant, rate)), figure.Number(at(byPoisson, rate)), figure.Number(of.Median),
+			figure.Number(all), figure.Number(through), figure.Number(front)})
 	}
-	failed := math.NaN()
-	if c.Measured(byReal) > 0 {
-		failed = 0
-	}
-	for _, v := range c.All("failed", byReal, nil) {
-		failed += v
-	}
-	c.Compare(experiments.Claim{What: "attachments and detachments that failed, real", Paper: "-", Ours: failed}.AtMost(0))
+	failed := add(math.NaN(), c.All("failed", byReal, nil))
+	c.Compare(experiments.Claim{What: "attachments and detachments that failed, real"}.Exactly(failed).AtMost(0))
 	c.Figure("by_rate", list)
 	falls(c)
 	return nil
 }
 
-// falls says how the share falls with the rate: as its power, of which -1 is one
-// by the rate; an exponential would be none.
+// falls says how the share falls with the rate. An exponential falls by the same factor
+// wherever the rate grows by the same; the power of the rate is -1 of one by the rate.
 func falls(c *experiments.Context) {
 	for _, name := range []string{byConstant, byReal} {
 		one, _, _ := pooled(c, name, 1)
 		ten, _, _ := pooled(c, name, 10)
 		c.Compare(experiments.Claim{
-			What: "power of the rate as which the share falls, 1/s to 10/s, " + name, Paper: "exponentially", Ours: math.Log10(ten.Median / one.Median),
+			What: "power of the rate as which the share falls, 1/s to 10/s, " + name, Ours: math.Log10(ten.Median / one.Median), Count: one.Count,
 		})
+		low, middle, high := percents(c, name, 1), percents(c, name, 4), percents(c, name, 7)
+		for i := range low {
+			low[i], middle[i] = middle[i]/low[i], high[i]/middle[i]
+		}
+		c.Compare(experiments.Claim{What: "factor from 1/s to 4/s, to that from 4/s to 7/s, " + name, Says: c.Statement("exponentially"), Seeded: name != byReal}.Of(measure.Ratio(low, middle)))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/weft-sdn/weft/bench/experiments"
@@ -51,7 +52,8 @@ text is checked against the equations as printed (statements).`,
 become negative. Packets can be idle at the same time only as far as there are packets: a simulation that gives the CPU to
 another instance while one is idle gains far less.`,
 		Runs: 10, QuickRuns: 3, Transports: []string{"grpc"},
-		Columns: []string{"n", "printed_ms", "simulated_ms"},
+		Statements: modelStatements(),
+		Columns:    []string{"n", "printed_ms", "simulated_ms"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			for _, d := range lines() {
 				list = append(list, experiments.Case{Name: d.String(), Open: func(_ context.Context, c *experiments.Context) (experiments.Subject, error) {
@@ -64,6 +66,20 @@ another instance while one is idle gains far less.`,
 		},
 		Sum: sum,
 	}
+}
+
+// bestStatement is the name of the statement on the best number of a line.
+func (d modelled) bestStatement() string { return "best n, " + d.String() }
+
+// modelStatements are those of section IV.A.
+func modelStatements() (list []experiments.Statement) {
+	for i, d := range lines() {
+		if d.shared {
+			best := size.PaperBest()[i]
+			list = append(list, experiments.Value(float64(best), 0).Said(d.bestStatement(), fmt.Sprintf("best n is %d", best)))
+		}
+	}
+	return append(list, experiments.Below().Said("falls", "always falls with n"))
 }
 
 // printed is the delay by the paper's equation, which may be no delay at all.
@@ -114,31 +130,61 @@ func sum(c *experiments.Context) error {
 		colour := i%len(size.PaperOverheads()) + 1
 		printed := figure.Series{Name: fmt.Sprintf("printed, %g ms", d.overhead), Kind: figure.Curve, Colour: colour, Dashed: true}
 		simulated := figure.Series{Name: fmt.Sprintf("simulated, %g ms", d.overhead), Kind: figure.Line, Colour: colour}
-		medians := map[int]float64{}
+		byCount := map[int][]float64{} // of each round
 		for at, n := range size.PaperCounts() {
-			of := measure.Median(c.Rounds("simulated_ms", d.String(), experiments.Where("n", strconv.Itoa(n))))
-			simulated.Points = append(simulated.Points, figure.At(float64(at), of, d.String()))
-			medians[n] = of.Median
+			byCount[n] = c.Rounds("simulated_ms", d.String(), experiments.Where("n", strconv.Itoa(n)))
+			simulated.Points = append(simulated.Points, figure.At(float64(at), measure.Median(byCount[n]), d.String()))
 			y := d.printed(n)
 			if y <= 0 {
 				y = math.NaN() // a negative delay
 			}
 			printed.Points = append(printed.Points, figure.Point{X: float64(at), Y: figure.Number(y)})
 		}
-		panel, stated := &own, 16.0
+		panel, best := &own, experiments.Claim{What: "best n simulated, " + d.String(), Seeded: true}.Of(measure.Median(leastOf(size.PaperCounts(), byCount)))
 		if d.shared {
-			panel, stated = &single, float64(size.PaperBest()[i])
+			panel, best.Says = &single, c.Statement(d.bestStatement())
+		} else {
+			c.Compare(experiments.Claim{What: "worst step of n simulated, to the n before, " + d.String(), Says: c.Statement("falls"), Seeded: true}.
+				Of(measure.Median(worstStep(size.PaperCounts(), byCount))))
 		}
 		panel.Series = append(panel.Series, printed, simulated)
-		best := float64(size.Least(size.PaperCounts(), func(n int) float64 { return medians[n] }))
-		if best == 0 {
-			best = math.NaN()
-		}
-		c.Compare(experiments.Claim{What: "best n simulated, " + d.String(), Paper: fmt.Sprint(stated), Value: stated, Ours: best})
+		c.Compare(best)
 	}
 	fig.Panels = []figure.Panel{single, own}
 	c.Draw(fig)
 	return nil
+}
+
+// leastOf is, for each round, the count with the least value; NaN where one was not
+// measured.
+func leastOf(counts []int, byCount map[int][]float64) []float64 {
+	best, least := slices.Clone(byCount[counts[0]]), slices.Clone(byCount[counts[0]])
+	for round := range best {
+		if best[round] = float64(counts[0]); math.IsNaN(least[round]) {
+			best[round] = math.NaN()
+		}
+		for _, n := range counts[1:] {
+			switch v := byCount[n][round]; {
+			case math.IsNaN(v):
+				best[round], least[round] = v, v
+			case v < least[round]:
+				best[round], least[round] = float64(n), v
+			}
+		}
+	}
+	return best
+}
+
+// worstStep is, for each round, the largest ratio of the value of a count to that of the
+// count before: below 1 if the values always fall. NaN where one was not measured.
+func worstStep(counts []int, byCount map[int][]float64) []float64 {
+	worst := make([]float64, len(byCount[counts[0]]))
+	for round := range worst {
+		for i, n := range counts[1:] {
+			worst[round] = max(worst[round], byCount[n][round]/byCount[counts[i]][round])
+		}
+	}
+	return worst
 }
 
 func panelOf(title string) figure.Panel {

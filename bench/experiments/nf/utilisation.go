@@ -2,9 +2,11 @@ package nf
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/figure"
+	"github.com/weft-sdn/weft/test/measure"
 )
 
 func utilisation() experiments.Experiment {
@@ -15,6 +17,11 @@ func utilisation() experiments.Experiment {
 		Method:    testbedMethod + ` cpu_percent is the processor time of all functions, for each CPU that they have.`,
 		Deviation: testbedDeviation,
 		Runs:      10, QuickRuns: 2, Transports: []string{"grpc"},
+		Statements: []experiments.Statement{
+			experiments.Value(60./34, .25).OfRatio().Said("one CPU, copies", "from 34 % to nearly 60 %"),
+			experiments.Value(90./34, .25).OfRatio().Said("one CPU, chain", "from 34 % to 90 %"),
+			experiments.Value(20./34, .25).OfRatio().Said("a CPU each", "from 34 % to nearly 20 %"),
+		},
 		Columns: columns(), Lasting: true,
 		Cases: func(p experiments.Parameters) []experiments.Case { return cases(p.Quick) },
 		Sum:   sumUtilisation,
@@ -41,6 +48,16 @@ func sumUtilisation(c *experiments.Context) error {
 			of := median(c, "cpu_percent", d, n)
 			line.Points = append(line.Points, figure.At(at(n), of, d.String()))
 			byWay = append(byWay, used{string(d.as), d.own, n, figure.Number(of.Median), of.CI95})
+		}
+		if d.as != functions {
+			says := d.String()
+			if d.own {
+				says = "a CPU each"
+			}
+			of := func(n int) []float64 {
+				return c.Rounds("cpu_percent", d.String(), experiments.Where("n", strconv.Itoa(n)))
+			}
+			c.Compare(experiments.Claim{Figure: "Fig. 7", What: "16 instances to one, " + d.String(), Says: c.Statement(says)}.Of(measure.Ratio(of(16), of(1))))
 		}
 		panel.Series = append(panel.Series, line)
 		said := paperValues.Series("Fig. 7", d.String(), figure.Dots, panel.X)

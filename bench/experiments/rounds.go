@@ -107,6 +107,46 @@ func (c *Context) taken(cases []Case) (n int) {
 	return n
 }
 
+// Rounds is how many rounds the cases of an experiment have samples of.
+type Rounds struct {
+	Asked int `json:"asked"`
+	Least int `json:"least"` // of the case with the fewest
+	Most  int `json:"most"`  // of the case with the most
+}
+
+// String says it in words.
+func (r Rounds) String() string {
+	made := strconv.Itoa(r.Most)
+	if r.Least != r.Most {
+		made = fmt.Sprintf("%d to %d", r.Least, r.Most)
+	}
+	if r.Least != r.Asked || r.Most != r.Asked {
+		made += fmt.Sprintf(" of %d", r.Asked)
+	}
+	if made == "1" {
+		return "1 round"
+	}
+	return made + " rounds"
+}
+
+// Caption says what the figures of so many rounds are.
+func (r Rounds) Caption() string {
+	if r.Most < measure.IntervalLeast {
+		return fmt.Sprintf("%v; medians, without intervals: they need %d rounds.", r, measure.IntervalLeast)
+	}
+	return fmt.Sprintf("%v; medians with 95 %% intervals (order statistics).", r)
+}
+
+// made counts the rounds of which there are samples.
+func (c *Context) made(cases []Case) Rounds {
+	r := Rounds{Asked: c.Runs, Least: c.Runs}
+	for _, of := range cases {
+		n := c.Measured(of.Name)
+		r.Least, r.Most = min(r.Least, n), max(r.Most, n)
+	}
+	return r
+}
+
 // Fail notes that a case, or a part of one, has failed.
 func (c *Context) Fail(name string, round int, err error) {
 	first, _, _ := strings.Cut(err.Error(), "\n")

@@ -26,6 +26,7 @@ type Summary struct {
 	Figure     string // of the paper
 	Parameters Parameters
 	Samples    int
+	Rounds     Rounds // that were made
 	Claims     []Claim
 	Figures    map[string]any // the experiment's own
 	Dir        string
@@ -45,7 +46,7 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 	maps.Copy(all, s.Figures)
 	maps.Copy(all, map[string]any{
 		"name": s.Name, "title": s.Title, "figure": s.Figure, "parameters": s.Parameters,
-		"samples": s.Samples, "claims": s.Claims, "dir": s.Dir, "files": s.Files,
+		"samples": s.Samples, "rounds": s.Rounds, "claims": s.Claims, "dir": s.Dir, "files": s.Files,
 		"machine": s.Machine, "conditions": s.Conditions, "failed": s.Failed, "plots": s.Plots,
 		"paper": s.about.Paper, "claim": s.about.Claim, "method": s.about.Method, "deviation": s.about.Deviation,
 	})
@@ -54,7 +55,7 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 
 // Text writes the summary for people.
 func (s Summary) Text(w io.Writer) error {
-	fmt.Fprintf(w, "%s (%s): %s\n%d samples, %d rounds, seed %d\n", s.Name, s.Figure, s.Title, s.Samples, s.Parameters.Runs, s.Parameters.Seed)
+	fmt.Fprintf(w, "%s (%s): %s\n%d samples, %v, seed %d\n", s.Name, s.Figure, s.Title, s.Samples, s.Rounds, s.Parameters.Seed)
 	for _, line := range s.caption() {
 		fmt.Fprintln(w, line)
 	}
@@ -84,7 +85,7 @@ func (s Summary) caption() []string {
 	lines := []string{
 		fmt.Sprintf("%s: Weft on %s.", s.Name, s.Machine),
 		fmt.Sprintf("Conditions: %s.", s.Conditions),
-		fmt.Sprintf("%d rounds; medians with 95 %% intervals (order statistics).", s.Parameters.Runs),
+		s.Rounds.Caption(),
 	}
 	if s.Parameters.Quick {
 		lines[2] = "Quick run: " + lines[2]
@@ -135,6 +136,7 @@ func Run(ctx context.Context, e Experiment, p Parameters, dir string, limit time
 			c.claims[i].Figure = c.drawn[0].Name
 		}
 	}
+	s.Rounds = c.made(e.Cases(p))
 	s.Samples, s.Claims, s.Figures, s.Plots = len(data.Rows()), c.claims, c.figures, c.drawn
 	s.Files = []string{"data.csv"}
 	return s, s.write(c)

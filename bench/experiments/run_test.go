@@ -156,6 +156,9 @@ func TestFailingCase(t *testing.T) {
 	if c := s.Claims[0]; c.Reproduced() != VerdictMissing {
 		t.Errorf("of a case that failed: %s", c.Reproduced())
 	}
+	if want := (Rounds{Asked: 6, Most: 6}); s.Rounds != want || !strings.HasPrefix(s.Rounds.Caption(), "0 to 6 of 6 rounds; medians with") {
+		t.Errorf("rounds %+v, want %+v", s.Rounds, want)
+	}
 	broken = false
 	if s, err = Run(t.Context(), e, trivialParameters, dir, 0, &Progress{}); err != nil || len(s.Failed) != 0 || s.Samples != 2*3*6 {
 		t.Errorf("failed %+v, %d samples, %v", s.Failed, s.Samples, err)
@@ -175,8 +178,11 @@ func TestLimit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Samples != 2*3*want {
-			t.Errorf("%d samples after %d runs, want a round each", s.Samples, want)
+		if s.Samples != 2*3*want || s.Rounds != (Rounds{Asked: 6, Least: want, Most: want}) {
+			t.Errorf("%d samples, %v, after %d runs, want a round each", s.Samples, s.Rounds, want)
+		}
+		if text := s.Rounds.Caption(); !strings.HasPrefix(text, fmt.Sprintf("%d of 6 rounds; medians, without intervals", want)) {
+			t.Errorf("after %d runs: %s", want, text)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/experiments/figure"
 	"github.com/weft-sdn/weft/internal/asowner"
 	"github.com/weft-sdn/weft/test/measure"
@@ -34,9 +35,9 @@ type Result struct {
 	Method     string
 	Deviation  string
 	Samples    int
+	Made       experiments.Rounds `json:"rounds"`
 	Parameters struct {
 		Quick bool
-		Runs  int
 		Seed  uint64
 	}
 	Machine    measure.Machine
@@ -116,7 +117,7 @@ func Read(dir, experiment string) ([]Page, error) {
 
 // Rounds says how much was measured.
 func (p Page) Rounds() string {
-	s := fmt.Sprintf("%d samples of %d rounds, seed %d; medians with 95 %% intervals (order statistics).", p.Samples, p.Parameters.Runs, p.Parameters.Seed)
+	s := fmt.Sprintf("%d samples, seed %d; %s", p.Samples, p.Parameters.Seed, p.Made.Caption())
 	if p.Parameters.Quick {
 		s = "A quick run, for a first look: " + s
 	}

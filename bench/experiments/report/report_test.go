@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write the golden file")
 // summary is that of an experiment with two figures, one of them without claims.
 const summary = `{
   "name": "trivial", "title": "nothing", "paper": "a paper", "claim": "A is twice as fast as B.", "method": "By guessing <em>.", "deviation": "It does not.",
-  "samples": 6, "parameters": {"quick": true, "runs": 3, "seed": 1}, "lost": 0,
+  "samples": 6, "parameters": {"quick": true, "runs": 10, "seed": 1}, "rounds": {"asked": 10, "least": 6, "most": 7}, "lost": 0,
   "machine": {"processor": "a processor", "cores": 2, "kernel": "Linux 6", "memory_bytes": 8589934592},
   "conditions": {"date": "2026-01-02T03:04:00Z", "build": "b", "differs": ["one: nice -15"], "disturbed": "by others"},
   "failed": [{"case": "three", "round": 2, "error": "out of order"}],

@@ -35,6 +35,7 @@ type summary struct {
 	Method     string                 `json:"method"`
 	Deviation  string                 `json:"deviation"`
 	Samples    int                    `json:"samples"`
+	Rounds     experiments.Rounds     `json:"rounds"`
 	Parameters experiments.Parameters `json:"parameters"`
 	Machine    measure.Machine        `json:"machine"`
 	Conditions measure.Conditions     `json:"conditions"`
@@ -171,7 +172,7 @@ func (s *summary) plot(which string) ([]byte, error) {
 	err := figure.Save(&b, "svg", list, []string{
 		fmt.Sprintf("%s: Weft on %s.", s.Parameters.Experiment, s.Machine),
 		fmt.Sprintf("Conditions: %s.", s.Conditions),
-		fmt.Sprintf("%s%d rounds; medians with 95 %% intervals (order statistics).", quick, s.Parameters.Runs),
+		quick + s.Rounds.Caption(),
 	})
 	return b.Bytes(), err
 }
@@ -199,7 +200,7 @@ func (s *Server) onCommandLine() (list []*api.ExperimentRun) {
 				continue
 			}
 			known = earlier{info.ModTime(), &api.ExperimentRun{
-				Run: e.Name, Experiment: e.Name, Title: e.Title, State: done, Quick: sum.Parameters.Quick, Rounds: uint32(sum.Parameters.Runs),
+				Run: e.Name, Experiment: e.Name, Title: e.Title, State: done, Quick: sum.Parameters.Quick, Rounds: uint32(sum.Rounds.Most),
 				Created: stamp(sum.Conditions.Date), Started: stamp(sum.Conditions.Date), Ended: stamp(info.ModTime()), Results: true,
 				Seconds: max(info.ModTime().Sub(sum.Conditions.Date).Seconds(), 0), Done: uint32(sum.Samples), Total: uint32(sum.Samples),
 			}}

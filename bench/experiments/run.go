@@ -56,7 +56,7 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 // Text writes the summary for people.
 func (s Summary) Text(w io.Writer) error {
 	fmt.Fprintf(w, "%s (%s): %s\n%d samples, %v, seed %d\n", s.Name, s.Figure, s.Title, s.Samples, s.Rounds, s.Parameters.Seed)
-	for _, line := range s.caption() {
+	for _, line := range append(s.caption(), s.failures()...) {
 		fmt.Fprintln(w, line)
 	}
 	fmt.Fprintln(w)
@@ -80,6 +80,23 @@ func (s Summary) Text(w io.Writer) error {
 	return err
 }
 
+// failures names the cases that failed, a line each.
+func (s Summary) failures() (lines []string) {
+	for _, f := range s.Failed {
+		lines = append(lines, fmt.Sprintf("Failed: %s, in round %d: %s.", f.Case, f.Round, f.Error))
+	}
+	return lines
+}
+
+// Err returns an error that names the cases that failed, nil if none did.
+func (s Summary) Err() error {
+	var errs []error
+	for _, f := range s.Failed {
+		errs = append(errs, fmt.Errorf("%s: %s failed in round %d: %s", s.Name, f.Case, f.Round, f.Error))
+	}
+	return errors.Join(errs...)
+}
+
 // caption says where and how it was measured, below the plot and in the text.
 func (s Summary) caption() []string {
 	lines := []string{
@@ -89,9 +106,6 @@ func (s Summary) caption() []string {
 	}
 	if s.Parameters.Quick {
 		lines[2] = "Quick run: " + lines[2]
-	}
-	for _, f := range s.Failed {
-		lines = append(lines, fmt.Sprintf("Failed: %s, in round %d: %s.", f.Case, f.Round, f.Error))
 	}
 	return lines
 }
@@ -135,6 +149,9 @@ func Run(ctx context.Context, e Experiment, p Parameters, dir string, limit time
 		if c.claims[i].Figure == "" && len(c.drawn) > 0 {
 			c.claims[i].Figure = c.drawn[0].Name
 		}
+	}
+	for i := range c.drawn { // what was not measured is no value of any of them
+		c.drawn[i].Notes = append(c.drawn[i].Notes, s.failures()...)
 	}
 	s.Rounds = c.made(e.Cases(p))
 	s.Samples, s.Claims, s.Figures, s.Plots = len(data.Rows()), c.claims, c.figures, c.drawn

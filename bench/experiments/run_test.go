@@ -153,6 +153,12 @@ func TestFailingCase(t *testing.T) {
 	if want := []Failed{{"two", 2, "out of order"}}; !slices.Equal(s.Failed, want) || s.Samples != 2*2*6 || *closed != 2*6+failuresMost {
 		t.Errorf("failed %+v, want %+v; %d samples, %d closed", s.Failed, want, s.Samples, *closed)
 	}
+	if err := s.Err(); err == nil || err.Error() != "trivial: two failed in round 2: out of order" {
+		t.Errorf("error %v, want the case that failed", err)
+	}
+	if notes := s.Plots[0].Notes; !slices.Equal(notes, []string{"Failed: two, in round 2: out of order."}) {
+		t.Errorf("the figure says %q, want the case that failed", notes)
+	}
 	if c := s.Claims[0]; c.Reproduced() != VerdictMissing {
 		t.Errorf("of a case that failed: %s", c.Reproduced())
 	}
@@ -160,7 +166,7 @@ func TestFailingCase(t *testing.T) {
 		t.Errorf("rounds %+v, want %+v", s.Rounds, want)
 	}
 	broken = false
-	if s, err = Run(t.Context(), e, trivialParameters, dir, 0, &Progress{}); err != nil || len(s.Failed) != 0 || s.Samples != 2*3*6 {
+	if s, err = Run(t.Context(), e, trivialParameters, dir, 0, &Progress{}); err != nil || s.Err() != nil || s.Samples != 2*3*6 {
 		t.Errorf("failed %+v, %d samples, %v", s.Failed, s.Samples, err)
 	}
 	e, _, _ = trivial(func(string, int) error { return errors.New("all broken") })

@@ -1,13 +1,15 @@
 package experiments
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 
 	"github.com/weft-sdn/weft/internal/quantile"
 )
 
-// Spread is how values are distributed, in their unit.
+// Spread is how values are distributed, in their unit; of none all but Count is NaN, in
+// JSON null.
 type Spread struct {
 	Count  int     `json:"count"`
 	Mean   float64 `json:"mean"`
@@ -19,10 +21,20 @@ type Spread struct {
 	Variation float64 `json:"variation"`
 }
 
-// NewSpread sums values up; of none it is zero.
+// MarshalJSON writes null for what there is not.
+func (s Spread) MarshalJSON() ([]byte, error) {
+	type plain Spread // without this method
+	if s.Count > 0 {
+		return json.Marshal(plain(s))
+	}
+	return []byte(`{"count":0,"mean":null,"median":null,"p5":null,"p95":null,"max":null,"variation":null}`), nil
+}
+
+// NewSpread sums values up.
 func NewSpread(values []float64) Spread {
 	if len(values) == 0 {
-		return Spread{}
+		none := math.NaN()
+		return Spread{0, none, none, none, none, none, none}
 	}
 	v := slices.Sorted(slices.Values(values))
 	s := Spread{Count: len(v), Median: quantile.Middle(v), P5: quantile.Nearest(v, 0.05), P95: quantile.Nearest(v, 0.95), Max: v[len(v)-1]}

@@ -1,7 +1,9 @@
 package experiments
 
 import (
+	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -14,7 +16,6 @@ func TestSpread(t *testing.T) {
 		values []float64
 		want   Spread
 	}{
-		"none":    {nil, Spread{}},
 		"one":     {[]float64{3}, Spread{Count: 1, Mean: 3, Median: 3, P5: 3, P95: 3, Max: 3}},
 		"two":     {[]float64{3, 1}, Spread{Count: 2, Mean: 2, Median: 2, P5: 1, P95: 3, Max: 3, Variation: math.Sqrt2 / 2}},
 		"hundred": {hundred, Spread{Count: 100, Mean: 50.5, Median: 50.5, P5: 5, P95: 95, Max: 100, Variation: 29.011491975882016 / 50.5}},
@@ -28,6 +29,14 @@ func TestSpread(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v", name, got, test.want)
 				break
 			}
+		}
+	}
+	if none := NewSpread(nil); none.Count != 0 || !math.IsNaN(none.Mean) || !math.IsNaN(none.Max) {
+		t.Errorf("of none: %+v", none)
+	}
+	for want, of := range map[string]Spread{`"median":null`: NewSpread(nil), `"median":3`: NewSpread([]float64{3})} {
+		if b, err := json.Marshal(of); err != nil || !strings.Contains(string(b), want) {
+			t.Errorf("%s, %v: want %s", b, err, want)
 		}
 	}
 	if r := Ratio(1, 0); !math.IsNaN(r) {

@@ -6,9 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/weft-sdn/weft/bench/experiments"
@@ -80,8 +82,38 @@ func Rehearse(t *testing.T, e experiments.Experiment, rows func(name string, rou
 	if len(s.Failed) > 0 {
 		t.Errorf("%s: failed: %+v", e.Name, s.Failed)
 	}
-	if without := run(names[0]); len(without.Failed) != 1 || without.Failed[0].Case != names[0] || len(names) > 1 && without.Samples == 0 {
+	without := run(names[0])
+	if len(without.Failed) != 1 || without.Failed[0].Case != names[0] || len(names) > 1 && without.Samples == 0 {
 		t.Errorf("%s without %s: failed %+v, %d samples", e.Name, names[0], without.Failed, without.Samples)
 	}
+	checkMissing(t, s, without, names[0])
 	return s
+}
+
+// checkMissing checks that a case that failed is a value nowhere: not measured is not 0.
+func checkMissing(t *testing.T, all, without experiments.Summary, name string) {
+	t.Helper()
+	ours := map[string]float64{}
+	for _, c := range all.Claims {
+		ours[c.What] = c.Ours
+	}
+	for _, c := range without.Claims {
+		if was, there := ours[c.What]; there && was != 0 && c.Ours == 0 {
+			t.Errorf("%s without %s: %s is 0, and was %v", all.Name, name, c.What, was)
+		}
+	}
+	for _, f := range without.Plots {
+		if !slices.ContainsFunc(f.Notes, func(note string) bool { return strings.HasPrefix(note, "Failed: "+name) }) {
+			t.Errorf("%s without %s: %s does not say so", all.Name, name, f.Name)
+		}
+		for _, p := range f.Panels {
+			for _, s := range p.Series {
+				for _, pt := range s.Points {
+					if y := float64(pt.Y); pt.Case == name && !math.IsNaN(y) {
+						t.Errorf("%s without %s: %s draws %v at %v of %s", all.Name, name, f.Name, y, pt.X, s.Name)
+					}
+				}
+			}
+		}
+	}
 }

@@ -21,8 +21,8 @@ type convergenceCase struct {
 	Partitions int                `json:"partitions"`
 	Converged  experiments.Spread `json:"converged_ms"`
 	Restored   experiments.Spread `json:"restored_ms"`
-	Messages   float64            `json:"messages"` // mean
-	Octets     float64            `json:"octets"`   // mean
+	Messages   figure.Number      `json:"messages"` // mean
+	Octets     figure.Number      `json:"octets"`   // mean
 	interval   measure.Interval   // of the rounds' means
 }
 
@@ -39,7 +39,7 @@ func sumConvergence(c *experiments.Context) error {
 	for _, mode := range []string{repaired, recomputed} {
 		panels[mode] = &figure.Panel{Title: mode, X: axis, Y: figure.Axis{Label: "ms, mean of a round's random failures"}}
 	}
-	wrong, longest := 0.0, 1.0
+	wrong, longest := math.NaN(), math.NaN() // until there is a value
 	for at, name := range names {
 		for _, mode := range []string{repaired, recomputed} {
 			best := map[string]convergenceCase{} // by failure
@@ -50,11 +50,15 @@ func sumConvergence(c *experiments.Context) error {
 					x := convergenceCase{
 						Transport: name, Mode: mode, Failure: kind, Partitions: n,
 						Converged: c.Spread("converged_ms", of, where), Restored: c.Spread("restored_ms", of, where),
-						Messages: c.Spread("messages", of, where).Mean, Octets: c.Spread("octets", of, where).Mean,
+						Messages: figure.Number(c.Spread("messages", of, where).Mean), Octets: figure.Number(c.Spread("octets", of, where).Mean),
 						interval: measure.Median(c.Means("converged_ms", of, where)),
 					}
-					wrong += c.Spread("wrong", of, where).Mean * float64(x.Converged.Count)
-					longest = max(longest, c.Spread("stretch_max", of, where).Max)
+					for _, v := range c.All("wrong", of, where) {
+						wrong = sum(wrong, v)
+					}
+					for _, v := range c.All("stretch_max", of, where) {
+						longest = larger(longest, v)
+					}
 					cases = append(cases, x)
 					curve.Points = append(curve.Points, figure.At(float64(i), x.interval, of))
 					if b, ok := best[kind]; x.Converged.Count > 0 && (!ok || x.Converged.Mean < b.Converged.Mean) {
@@ -67,7 +71,7 @@ func sumConvergence(c *experiments.Context) error {
 			}
 			for _, kind := range failureKinds() {
 				if _, ok := best[kind]; !ok {
-					best[kind] = convergenceCase{interval: measure.Median(nil)}
+					best[kind] = convergenceCase{interval: measure.Median(nil), Converged: experiments.NewSpread(nil)}
 				}
 			}
 			b := best[anyLink]
@@ -103,6 +107,21 @@ func sumConvergence(c *experiments.Context) error {
 	}
 	c.Draw(fig4)
 	return nil
+}
+
+// sum and larger are those of two values of which the first may be none, NaN.
+func sum(a, b float64) float64 {
+	if math.IsNaN(a) {
+		return b
+	}
+	return a + b
+}
+
+func larger(a, b float64) float64 {
+	if math.IsNaN(a) {
+		return b
+	}
+	return max(a, b)
 }
 
 // bestPartitions is, for each round, with how many partitions the mean of its failures

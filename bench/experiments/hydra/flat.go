@@ -117,7 +117,10 @@ func MeasureFlat(ctx context.Context, g *partition.Graph, c FlatConfig) (*Flat, 
 	failure, restore := experiments.NewSpread(down), experiments.NewSpread(up)
 	f.FailureMean, f.FailureMedian, f.FailureMax = failure.Mean, failure.Median, failure.Max
 	f.RestoreMean, f.RestoreMax = restore.Mean, restore.Max
-	f.ChangedMean, f.RecomputeMean = experiments.NewSpread(changed).Mean, experiments.NewSpread(rebuilt).Mean
+	f.ChangedMean = experiments.NewSpread(changed).Mean
+	if len(rebuilt) > 0 {
+		f.RecomputeMean = experiments.NewSpread(rebuilt).Mean
+	}
 	if f.Wrong > 0 {
 		return f, fmt.Errorf("%d distances differ from a computation from nothing", f.Wrong)
 	}

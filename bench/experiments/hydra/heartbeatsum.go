@@ -69,11 +69,12 @@ func sumHeartbeats(c *experiments.Context) error {
 		median := func(column string) measure.Interval { return c.Median(column, b.of, b.where()) }
 		if of.Count > 0 {
 			in10 := 100 - of.Median
-			if b.rate == 10 && b.asked == byController { // it knows what is late by then only
-				in10 = 0
+			if b.rate == 10 && b.asked == byController { // it does not know what is late by then
+				in10 = math.NaN()
 			}
-			figures[name] = map[string]float64{
-				"in_10ms_percent": orZero(in10), "over_100ms": orZero(median("over_100ms").Median), "missed": orZero(median("missed").Median), "saturation_per_s": orZero(median("saturation_per_s").Median),
+			figures[name] = map[string]figure.Number{
+				"in_10ms_percent": figure.Number(in10), "over_100ms": figure.Number(median("over_100ms").Median),
+				"missed": figure.Number(median("missed").Median), "saturation_per_s": figure.Number(median("saturation_per_s").Median),
 			}
 		}
 		at := "Fig. 9"
@@ -193,10 +194,10 @@ func markClaim(c *experiments.Context, b beatCase) experiments.Claim {
 }
 
 // loadFigures is the share of the heartbeats within 10 ms by load, both in percent.
-func loadFigures(c *experiments.Context, b beatCase) map[string]float64 {
-	all := map[string]float64{}
+func loadFigures(c *experiments.Context, b beatCase) map[string]figure.Number {
+	all := map[string]figure.Number{}
 	for _, load := range allLoads() {
-		all[strconv.Itoa(load)] = orZero(100 - late(c, b.at(load)).Median)
+		all[strconv.Itoa(load)] = figure.Number(100 - late(c, b.at(load)).Median)
 	}
 	return all
 }

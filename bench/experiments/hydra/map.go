@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/bench/experiments"
+	"github.com/weft-sdn/weft/bench/experiments/figure"
 	"github.com/weft-sdn/weft/bench/sim"
 	"github.com/weft-sdn/weft/openflow"
 	"github.com/weft-sdn/weft/test/measure"
@@ -204,12 +205,12 @@ func crossingCost(c *experiments.Context, way, load string) []float64 {
 
 // sumMap compares the ways and draws the map.
 func sumMap(c *experiments.Context) error {
-	costs := map[string]float64{}
+	costs := map[string]figure.Number{}
 	times := computeTimes(c.Quick)
 	for _, way := range crossings(c.Parameters)[1:] {
 		for _, load := range mapLoads {
 			cost := measure.Median(crossingCost(c, way, load.name))
-			costs[way+", "+load.name] = orZero(cost.Median)
+			costs[way+", "+load.name] = figure.Number(cost.Median)
 			c.Compare(experiments.Claim{What: fmt.Sprintf("processor time of a crossing there and back, %s, %s", way, load.name), Paper: "-", Unit: "µs"}.Of(cost))
 			for _, t := range times {
 				where := experiments.Where("load", load.name, "compute_us", micros(t))

@@ -41,8 +41,12 @@ func mapFigure(c *experiments.Context, times []time.Duration) figure.Figure {
 						unsure = "~"
 					}
 					values = append(values, figure.Number(ratio.Median))
-					if own.Count == 0 {
+					switch {
+					case own.Count == 0:
 						texts = append(texts, "not measured")
+						continue
+					case ratio.Count == 0: // the same process was not
+						texts = append(texts, "no ratio\n"+m.text(own.Median))
 						continue
 					}
 					texts = append(texts, fmt.Sprintf("%s%.2f\n%s", unsure, ratio.Median, m.text(own.Median)))

@@ -188,7 +188,7 @@ func anywhere(in *place.Instance, random *rand.Rand) []int {
 // placementFigures are those of one instance and method, over its runs.
 type placementFigures struct {
 	Cost       experiments.Spread `json:"cost"`
-	Violations float64            `json:"violations_mean"`
+	Violations figure.Number      `json:"violations_mean"`
 	Proven     int                `json:"proven"`
 	Seconds    experiments.Spread `json:"seconds"`
 	costs      []float64          // of each round
@@ -197,7 +197,7 @@ type placementFigures struct {
 // figuresOf reads the samples of an instance and a method; none without METIS.
 func figuresOf(c *experiments.Context, instance, method string) placementFigures {
 	where := experiments.Where("method", method)
-	f := placementFigures{costs: c.Rounds("cost", instance, where), Violations: c.Spread("violations", instance, where).Mean,
+	f := placementFigures{costs: c.Rounds("cost", instance, where), Violations: figure.Number(c.Spread("violations", instance, where).Mean),
 		Cost: c.Spread("cost", instance, where), Seconds: c.Spread("seconds", instance, where)}
 	for _, proven := range c.Texts("proven", instance, where) {
 		if proven == "true" {
@@ -266,7 +266,7 @@ func sumPlacement(c *experiments.Context) error {
 			c.Compare(experiments.Claim{What: "constraints that Weft's placement breaks, " + i.name}.Exactly(math.NaN()).AtMost(0))
 			continue
 		}
-		c.Compare(experiments.Claim{What: "constraints that Weft's placement breaks, " + i.name}.Exactly(weft.Violations).AtMost(0))
+		c.Compare(experiments.Claim{What: "constraints that Weft's placement breaks, " + i.name}.Exactly(float64(weft.Violations)).AtMost(0))
 		if i.small {
 			c.Compare(experiments.Claim{What: "runs without proof of the optimum, " + i.name}.Exactly(float64(weft.Cost.Count-weft.Proven)).AtMost(0),
 				experiments.Claim{What: "Weft's search alone to the optimum, worst, " + i.name}.Exactly(worst(ratios(f[bySearch], weft))).AtMost(1.05))
@@ -276,12 +276,12 @@ func sumPlacement(c *experiments.Context) error {
 			if i.plain && f[byMetis].Violations == 0 {
 				claim = claim.AtMost(1) // else METIS has solved another problem
 			}
-			c.Compare(claim, experiments.Claim{What: "constraints that METIS's placement breaks, " + i.name, Paper: "no appreciable degradation"}.Exactly(f[byMetis].Violations))
+			c.Compare(claim, experiments.Claim{What: "constraints that METIS's placement breaks, " + i.name, Paper: "no appreciable degradation"}.Exactly(float64(f[byMetis].Violations)))
 		}
 		c.Compare(
 			experiments.Claim{What: "random to Weft, " + i.name, Paper: "-"}.Of(measure.Median(ratios(f[byRandom], weft))),
 			experiments.Claim{What: "topological to Weft, " + i.name, Paper: "-"}.Of(measure.Median(ratios(f[byTopological], weft))),
-			experiments.Claim{What: "constraints that a topological placement breaks, " + i.name}.Exactly(f[byTopological].Violations),
+			experiments.Claim{What: "constraints that a topological placement breaks, " + i.name}.Exactly(float64(f[byTopological].Violations)),
 			experiments.Claim{What: "time of Weft, " + i.name, Paper: "reasonable", Unit: "s"}.Of(c.Median("seconds", i.name, experiments.Where("method", byWeft))).AtMost(10))
 	}
 	for m := range methods {

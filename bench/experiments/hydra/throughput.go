@@ -171,6 +171,9 @@ func (s *slice) inject(ctx context.Context, perSecond int, quick bool, seed uint
 	if err != nil {
 		return nil, err
 	}
+	if r.Answered == 0 {
+		return nil, fmt.Errorf("none of %d packet-ins was answered", r.Sent)
+	}
 	used := (s.control.CPUTime() - before).Seconds() * load.Duration.Seconds() / (load.Warm + load.Duration).Seconds()
 	// At a rate what was due and answered too late is answered, too: what counts is
 	// how long it took to answer all of it.
@@ -217,10 +220,10 @@ func sumThroughput(c *experiments.Context) error {
 	for i, cfg := range sliced() {
 		name := cfg.String()
 		curve := figure.Series{Name: name, Kind: figure.Line, Colour: i + 1}
-		byLoad := map[string]float64{}
+		byLoad := map[string]figure.Number{}
 		for _, load := range loads {
 			got := c.Median("achieved_per_s", name, injecting(load))
-			byLoad[strconv.Itoa(load)] = orZero(got.Median)
+			byLoad[strconv.Itoa(load)] = figure.Number(got.Median)
 			if load > 0 {
 				curve.Points = append(curve.Points, figure.At(float64(load), got, name))
 			}
@@ -266,7 +269,7 @@ func sumThroughput(c *experiments.Context) error {
 		experiments.Claim{What: "lookup and firewall over sockets, one of 8 partitions", Unit: "/s"}.Of(measure.Median(small)).AtLeast(throughputMark),
 	)
 	c.Figure("achieved_per_s", figures)
-	c.Figure("stages_per_s", orZero(stages.Median))
+	c.Figure("stages_per_s", figure.Number(stages.Median))
 	c.Draw(figure.Figure{Name: "Fig. 6", Title: "route lookup and firewall with 50,000 rules, one partition", Panels: []figure.Panel{achieved, paper, most, perCPU}})
 	return nil
 }

@@ -218,7 +218,7 @@ func sumFirstPacket(c *experiments.Context) error {
 	var variation []float64
 	var steady [][]float64           // of each case, by round
 	var absolute []experiments.Claim // medians; what the ratios are of
-	lost := 0
+	lost := math.NaN()               // until a case was measured
 	figures := map[string]map[string]map[string]experiments.Spread{}
 	for _, name := range cases {
 		figures[name] = map[string]map[string]experiments.Spread{}
@@ -229,7 +229,12 @@ func sumFirstPacket(c *experiments.Context) error {
 				absolute = append(absolute, experiments.Claim{What: fmt.Sprintf("%s, %s, %s", f.title, name, p.name), Paper: "-", Unit: "ms"}.Of(c.Median(f.column, name, at(p.name))))
 			}
 			first := figures[name][p.name]["first_packet_ms"]
-			lost += c.Measured(name) - first.Count
+			if n := c.Measured(name); n > 0 {
+				if math.IsNaN(lost) {
+					lost = 0
+				}
+				lost += float64(n - first.Count)
+			}
 			if first.Count > 1 {
 				variation = append(variation, 100*first.Variation)
 			}
@@ -247,7 +252,7 @@ func sumFirstPacket(c *experiments.Context) error {
 		claim("normal flow, slowest to fastest case, H1-H10", "normal flow").
 			Of(measure.Median(overCases(steady, func(v []float64) float64 { return slices.Max(v) / slices.Min(v) }))),
 		experiments.Claim{What: "variation of first packets, median over cases and paths", Says: c.Statement("variation"), Unit: "%"}.Of(measure.Median(variation)),
-		experiments.Claim{What: "first packets without an answer"}.Exactly(float64(lost)).AtMost(0),
+		experiments.Claim{What: "first packets without an answer"}.Exactly(lost).AtMost(0),
 	)
 	c.Compare(absolute...)
 	c.Figure("latency", figures)

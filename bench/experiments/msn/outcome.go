@@ -30,12 +30,12 @@ type outcome struct {
 	Restart    float64 `json:"restart_s"`  // from the kill to the start of the new process; the longest
 	Recovery   float64 `json:"recovery_s"` // from the start of the new process until no answer is late; the longest
 
-	ControlBefore float64 `json:"control_before_ms"` // medians
-	ControlPeak   float64 `json:"control_peak_ms"`
-	ControlAfter  float64 `json:"control_after_ms"`
-	DataBefore    float64 `json:"data_before_ms"`
-	DataPeak      float64 `json:"data_peak_ms"`
-	DataAfter     float64 `json:"data_after_ms"`
+	ControlBefore figure.Number `json:"control_before_ms"` // medians; NaN where nothing was answered
+	ControlPeak   figure.Number `json:"control_peak_ms"`
+	ControlAfter  figure.Number `json:"control_after_ms"`
+	DataBefore    figure.Number `json:"data_before_ms"`
+	DataPeak      figure.Number `json:"data_peak_ms"`
+	DataAfter     figure.Number `json:"data_after_ms"`
 }
 
 // flight is the samples of one run.
@@ -132,21 +132,21 @@ func (f flight) outcome(transport string) outcome {
 }
 
 // phases returns the median delay before the kill, the longest from then until
-// the recovery, and the median after that.
-func phases(list []point, killed, recovered float64) (before, peak, after float64) {
-	var a, b []float64
+// the recovery, and the median after that; NaN where nothing was answered.
+func phases(list []point, killed, recovered float64) (before, peak, after figure.Number) {
+	var a, between, b []float64
 	for _, p := range list {
 		switch {
 		case p.delay < 0:
 		case p.at < killed-1:
 			a = append(a, p.delay)
 		case p.at <= recovered:
-			peak = math.Max(peak, p.delay)
+			between = append(between, p.delay)
 		default:
 			b = append(b, p.delay)
 		}
 	}
-	return quantile.Median(a), peak, quantile.Median(b)
+	return figure.Number(experiments.NewSpread(a).Median), figure.Number(experiments.NewSpread(between).Max), figure.Number(experiments.NewSpread(b).Median)
 }
 
 // add adds another run over the same transport.
@@ -172,8 +172,8 @@ func sumResilience(c *experiments.Context) error {
 				continue
 			}
 			o := f.outcome(transport)
-			flights, recovery, peak, dataPeak = append(flights, f), append(recovery, o.Recovery), append(peak, o.ControlPeak), append(dataPeak, o.DataPeak)
-			change = append(change, experiments.Ratio(o.ControlAfter, o.ControlBefore))
+			flights, recovery, peak, dataPeak = append(flights, f), append(recovery, o.Recovery), append(peak, float64(o.ControlPeak)), append(dataPeak, float64(o.DataPeak))
+			change = append(change, experiments.Ratio(float64(o.ControlAfter), float64(o.ControlBefore)))
 			if len(flights) > 1 {
 				sum.add(o)
 				continue

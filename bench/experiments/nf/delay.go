@@ -266,6 +266,9 @@ func overheads(c *experiments.Context, name string, own bool) figure.Figure {
 		both := figure.Series{Name: string(as), Kind: figure.Line, Colour: i + 1}
 		for _, n := range d.counts() {
 			of := instanceOf(c, d, n)
+			if median(c, "work_ms", d, n).Count == 0 { // though one instance of another way is known
+				of.work, of.switching = math.NaN(), math.NaN()
+			}
 			function.Points = append(function.Points, figure.Point{X: at(n), Y: figure.Number(of.work - one.work), Case: d.String()})
 			splitter.Points = append(splitter.Points, figure.Point{X: at(n), Y: figure.Number(of.switching - one.switching), Case: d.String()})
 			both.Points = append(both.Points, figure.Point{X: at(n), Y: figure.Number(median(c, "voluntary", d, n).Median + median(c, "involuntary", d, n).Median), Case: d.String()})

@@ -127,16 +127,17 @@ is set otherwise than a user gets it are in the plot, the table and the summary.
 a machine that was busy before or after, or lost time to the hypervisor, only what
 was computed or counted gets a verdict.
 
-A case that fails is in the summary with its error, and costs the others nothing.
+A case that fails is in the figures and the summary with its error, and costs the others nothing.
 No round begins that would end after --limit. An experiment that was interrupted,
 or was not finished within the limit, goes on where it stopped when the same
 command is run again, and tries again what has failed; samples taken with other
 parameters, or by another build, are not mixed with it: give another --dir then,
 or discard them with --fresh.
 
-Those of the MSN, SDN-SCP and OSHI papers need root and Open vSwitch. Exit status 1 if an
-experiment has measured nothing at all; the others are run nevertheless. A case
-that fails, or a figure that misses its bound, is no error: the table says so.`,
+Those of the MSN, SDN-SCP and OSHI papers need root and Open vSwitch. Exit status 1 if a
+case has failed, which the error and the figures name, or an experiment has
+measured nothing at all; the others are run nevertheless. A figure that contradicts
+the paper, or misses its mark, is no error: the table says so.`,
 		Example: `  weft experiment run all --quick
   weft experiment run msn-first-packet msn-resilience msn-scaling
   weft experiment run msn-first-packet --transport grpc --transport rest --runs 10
@@ -247,6 +248,7 @@ func (c *experimentConfig) run(cmd *cobra.Command, list []experiments.Experiment
 			return err
 		}
 		printed = true
+		failed = append(failed, summary.Err())
 	}
 	return errors.Join(failed...)
 }

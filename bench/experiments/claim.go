@@ -32,6 +32,9 @@ type Claim struct {
 	Exact bool
 	// Seeded: it was simulated, so that what else the machine did is of no account.
 	Seeded bool
+	// Sides are the two cases that it compares, and About what of their setups the
+	// comparison is about; none if it compares none.
+	Sides, About []string
 	// Void is why there can be no verdict, whatever was measured; empty if there can.
 	Void string
 
@@ -195,8 +198,9 @@ func (c Claim) MarshalJSON() ([]byte, error) {
 		Mark       *Mark      `json:"mark"`
 		Met        string     `json:"met"`
 		Cause      string     `json:"cause"`
+		Sides      []string   `json:"sides,omitempty"`
 	}{Figure: c.Figure, What: c.What, Paper: c.paper(), Value: c.Value, Says: c.Says, CI95: c.CI95, N: c.Count, Exact: c.Exact, Unit: c.Unit, Ratio: c.ToPaper(),
-		Reproduced: c.Reproduced(), Mark: c.Mark, Met: c.Met(), Cause: c.Cause()}
+		Reproduced: c.Reproduced(), Mark: c.Mark, Met: c.Met(), Cause: c.Cause(), Sides: c.Sides}
 	if c.Says != nil {
 		out.Tolerance = c.Says.Tolerance
 	}

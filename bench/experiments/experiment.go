@@ -51,7 +51,8 @@ type Experiment struct {
 
 // Case is one of the things that an experiment compares.
 type Case struct {
-	Name string
+	Name  string
+	Setup Setup
 	// Open prepares it.
 	Open func(ctx context.Context, c *Context) (Subject, error)
 }

@@ -27,6 +27,7 @@ type Summary struct {
 	Parameters Parameters
 	Samples    int
 	Rounds     Rounds // that were made
+	Setups     map[string]Setup
 	Claims     []Claim
 	Figures    map[string]any // the experiment's own
 	Dir        string
@@ -46,7 +47,7 @@ func (s Summary) MarshalJSON() ([]byte, error) {
 	maps.Copy(all, s.Figures)
 	maps.Copy(all, map[string]any{
 		"name": s.Name, "title": s.Title, "figure": s.Figure, "parameters": s.Parameters,
-		"samples": s.Samples, "rounds": s.Rounds, "claims": s.Claims, "dir": s.Dir, "files": s.Files,
+		"samples": s.Samples, "rounds": s.Rounds, "setups": s.Setups, "claims": s.Claims, "dir": s.Dir, "files": s.Files,
 		"machine": s.Machine, "conditions": s.Conditions, "failed": s.Failed, "plots": s.Plots,
 		"paper": s.about.Paper, "claim": s.about.Claim, "method": s.about.Method, "deviation": s.about.Deviation,
 	})
@@ -153,6 +154,11 @@ func Run(ctx context.Context, e Experiment, p Parameters, dir string, limit time
 	for i := range c.drawn { // what was not measured is no value of any of them
 		c.drawn[i].Notes = append(c.drawn[i].Notes, s.failures()...)
 	}
+	s.Setups = map[string]Setup{}
+	for _, of := range e.Cases(p) {
+		s.Setups[of.Name] = of.Setup
+	}
+	compareLike(c.claims, s.Setups)
 	s.Rounds = c.made(e.Cases(p))
 	s.Samples, s.Claims, s.Figures, s.Plots = len(data.Rows()), c.claims, c.figures, c.drawn
 	s.Files = []string{"data.csv"}

@@ -27,7 +27,8 @@ func Contradictions(s experiments.Statement) (list []float64) {
 }
 
 // checkStatements checks the statements of an experiment: each can be contradicted, a
-// claim tests it, and every claim that tests one contradicts it where its figure does.
+// claim tests it, every claim that tests one contradicts it where its figure does, and
+// one that compares cases says under what they were measured.
 func checkStatements(t *testing.T, e experiments.Experiment, s experiments.Summary) {
 	t.Helper()
 	for _, says := range e.Statements {
@@ -41,6 +42,17 @@ func checkStatements(t *testing.T, e experiments.Experiment, s experiments.Summa
 	for _, c := range s.Claims {
 		if c.Says == nil {
 			continue
+		}
+		if c.Says.Ratio && len(c.Sides) != 2 {
+			t.Errorf("%s: %s does not say which cases it compares", e.Name, c.What)
+		}
+		for _, side := range c.Sides {
+			if !s.Setups[side].Declared() {
+				t.Errorf("%s: %s: the setup of case %q is not declared: %+v", e.Name, c.What, side, s.Setups[side])
+			}
+		}
+		if c.Void != "" {
+			t.Errorf("%s: %s can have no verdict even in a full run: %s", e.Name, c.What, c.Void)
 		}
 		c.Void = ""
 		for _, v := range Contradictions(*c.Says) {

@@ -60,7 +60,8 @@ again, at another height. Weft's own way, repair, has so little to do in one par
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			for _, name := range convergenceTransports(p) {
 				for _, n := range partitionCounts() {
-					list = append(list, experiments.Case{Name: convergenceName(name, n), Open: func(ctx context.Context, c *experiments.Context) (experiments.Subject, error) {
+					list = append(list, experiments.Case{Name: convergenceName(name, n), Setup: experiments.Setup{
+						Services: "path computation alone", Priority: experiments.AsStarted, Processors: experiments.AsStarted, Load: "the same links fail"}, Open: func(ctx context.Context, c *experiments.Context) (experiments.Subject, error) {
 						return openCut(ctx, c, name, n)
 					}})
 				}

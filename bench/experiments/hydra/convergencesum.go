@@ -88,8 +88,10 @@ func sumConvergence(c *experiments.Context) error {
 			random := experiments.Where("mode", mode, "failure", anyLink)
 			with := func(n int) []float64 { return c.Means("converged_ms", convergenceName(name, n), random) }
 			c.Compare(
-				experiments.Claim{What: fmt.Sprintf("8 partitions to 1, %s, %s", mode, name), Says: c.Statement("falls")}.Of(measure.Ratio(with(8), with(1))),
-				experiments.Claim{What: fmt.Sprintf("32 partitions to 8, %s, %s", mode, name), Says: c.Statement("climbs")}.Of(measure.Ratio(with(32), with(8))))
+				experiments.Claim{What: fmt.Sprintf("8 partitions to 1, %s, %s", mode, name), Says: c.Statement("falls")}.Of(measure.Ratio(with(8), with(1))).
+					Beside(convergenceName(name, 8), convergenceName(name, 1)),
+				experiments.Claim{What: fmt.Sprintf("32 partitions to 8, %s, %s", mode, name), Says: c.Statement("climbs")}.Of(measure.Ratio(with(32), with(8))).
+					Beside(convergenceName(name, 32), convergenceName(name, 8)))
 		}
 	}
 	c.Compare(

@@ -51,7 +51,7 @@ what the paper's Table 1 is of; the rows of other sizes have no value of the pap
 		Columns: []string{"kind", "rate", "service", "cpu_percent", "memory_mib", "answered_per_s", "changes_per_s"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			for _, of := range demandControllers(p.Quick) {
-				list = append(list, experiments.Case{Name: of.String(), Open: of.open})
+				list = append(list, experiments.Case{Name: of.String(), Setup: of.setup(), Open: of.open})
 			}
 			return list
 		},
@@ -369,7 +369,7 @@ func compareDemands(c *experiments.Context, loaded demandController, sizes []dem
 		void = fmt.Sprintf("%d packet-ins/s and %d rules, and the paper has 50,000 of both: not a quick run", highest.rate, loaded.rules)
 	}
 	ratio := func(figure, what, statement string, a, b []float64) experiments.Claim {
-		return experiments.Claim{Figure: figure, What: what, Says: c.Statement(statement), Void: void}.Of(measure.Ratio(a, b))
+		return experiments.Claim{Figure: figure, What: what, Says: c.Statement(statement), Void: void}.Of(measure.Ratio(a, b)).Beside(loaded.String(), loaded.String())
 	}
 	used := func(services ...string) []float64 { return of(loaded, highest, "cpu_percent", services...) }
 	lookup, idle := used("forwarding", "paths"), demandKind{kind: atRest}
@@ -380,7 +380,7 @@ func compareDemands(c *experiments.Context, loaded demandController, sizes []dem
 	for i, fewer := range sizes[1:] {
 		more := sizes[i]
 		c.Compare(experiments.Claim{Figure: "Fig. 5", What: fmt.Sprintf("DJ (%dP) to DJ (%dP)", more.partitions, fewer.partitions), Says: c.Statement("DJ falls")}.
-			Of(measure.Ratio(atTenSeconds(c, more.String()), atTenSeconds(c, fewer.String()))))
+			Of(measure.Ratio(atTenSeconds(c, more.String()), atTenSeconds(c, fewer.String()))).Beside(more.String(), fewer.String(), experiments.AboutLoad))
 	}
 	whole := sizes[len(sizes)-1]
 	memory := func(d demandController, service string) []float64 { return of(d, idle, "memory_mib", service) }
@@ -388,8 +388,9 @@ func compareDemands(c *experiments.Context, loaded demandController, sizes []dem
 		void = "a partition, and the paper has the whole network: not a quick run"
 	}
 	c.Compare(
-		ratio("Table 1", "memory, DJ to RL", "DJ to RL, memory", memory(whole, "paths"), memory(whole, "forwarding")),
-		ratio("Table 1", "memory, RL to FW", "RL to FW, memory", memory(whole, "forwarding"), memory(loaded, "firewall")))
+		ratio("Table 1", "memory, DJ to RL", "DJ to RL, memory", memory(whole, "paths"), memory(whole, "forwarding")).Beside(whole.String(), whole.String()),
+		ratio("Table 1", "memory, RL to FW", "RL to FW, memory", memory(whole, "forwarding"), memory(loaded, "firewall")).
+			Beside(whole.String(), loaded.String(), experiments.AboutLoad)) // rules are the same in all partitions
 }
 
 // fig5 draws the time of processors by application and load, and of DJ by the

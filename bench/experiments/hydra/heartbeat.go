@@ -164,7 +164,7 @@ type beatSample struct {
 // beatControllers are the cases, with controllers that start starts.
 func beatControllers(quick bool, start func(context.Context, sliceConfig) (beatController, error)) (list []experiments.Case) {
 	for _, of := range beatSlices(quick) {
-		list = append(list, experiments.Case{Name: of.String(), Open: func(ctx context.Context, c *experiments.Context) (experiments.Subject, error) {
+		list = append(list, experiments.Case{Name: of.String(), Setup: of.setup(), Open: func(ctx context.Context, c *experiments.Context) (experiments.Subject, error) {
 			s, err := start(ctx, of)
 			if err != nil {
 				return nil, err

@@ -218,10 +218,10 @@ func compareOrders(c *experiments.Context) {
 	all := beatSlices(false)
 	topological, hybrid := all[0].String(), all[2].String()
 	c.Compare(experiments.Claim{Figure: "Fig. 7", What: "95th percentile of topological slicing in order to the 99th of hybrid with priority", Says: c.Statement("95th to 99th")}.
-		Of(measure.Ratio(of(topological, inOrder, "p95_ms"), of(hybrid, prioritised, "p99_ms"))))
+		Of(measure.Ratio(of(topological, inOrder, "p95_ms"), of(hybrid, prioritised, "p99_ms"))).Beside(topological, hybrid, experiments.AboutProcessors))
 	for _, b := range beatSlices(c.Quick) {
 		c.Compare(experiments.Claim{Figure: "Fig. 8", What: "99th percentile, in order to priority, " + b.String(), Says: c.Statement("priority at 10/s")}.
-			Of(measure.Ratio(of(b.String(), inOrder, "p99_ms"), of(b.String(), prioritised, "p99_ms"))))
+			Of(measure.Ratio(of(b.String(), inOrder, "p99_ms"), of(b.String(), prioritised, "p99_ms"))).Beside(b.String(), b.String()))
 	}
 }
 

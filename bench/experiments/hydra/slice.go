@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/bench/experiments"
 	"github.com/weft-sdn/weft/bench/sim"
 	"github.com/weft-sdn/weft/internal/backoff"
 	"github.com/weft-sdn/weft/internal/classbench"
@@ -112,6 +113,23 @@ func (c sliceConfig) plan() *testbed.Plan {
 		p.Workers = append([]testbed.Worker{{Name: "first", Services: first, CPUs: firstCPU(), Nice: -15}}, p.Workers...)
 	}
 	return p
+}
+
+// setup is what it is measured under: the partition, and its simulated switches.
+func (c sliceConfig) setup() experiments.Setup {
+	p := c.plan()
+	if c.shipped {
+		p = nil
+	}
+	s := experiments.SetupOf(p, fmt.Sprintf("one of %d partitions, %d rules", c.partitions, c.rules))
+	if !c.shipped {
+		s.Priority += fmt.Sprintf("; switches at nice %d", generatorNice)
+		s.Processors = "the first, path computation too"
+		if c.slicing != topologicalSlicing {
+			s.Processors = "the first, and the second for path computation"
+		}
+	}
+	return s
 }
 
 // two returns the first two processors that there are; the same twice if there is

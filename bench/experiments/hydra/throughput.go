@@ -80,11 +80,12 @@ func injected(quick bool) []int {
 }
 
 func throughputCases(experiments.Parameters) []experiments.Case {
-	list := []experiments.Case{{Name: stagesOnly, Open: func(_ context.Context, c *experiments.Context) (experiments.Subject, error) {
+	list := []experiments.Case{{Name: stagesOnly, Setup: experiments.Setup{
+		Services: "lookup and firewall, without sockets", Priority: experiments.AsStarted, Processors: "one", Load: "one of 8 partitions, 50000 rules"}, Open: func(_ context.Context, c *experiments.Context) (experiments.Subject, error) {
 		return experiments.Once(func(ctx context.Context, round int) ([][]string, error) { return throughputOfStages(ctx, c, round) }), nil
 	}}}
 	for _, cfg := range sliced() {
-		list = append(list, experiments.Case{Name: cfg.String(), Open: func(ctx context.Context, c *experiments.Context) (experiments.Subject, error) {
+		list = append(list, experiments.Case{Name: cfg.String(), Setup: cfg.setup(), Open: func(ctx context.Context, c *experiments.Context) (experiments.Subject, error) {
 			s, err := cfg.start(ctx)
 			if err != nil {
 				return nil, err
@@ -259,7 +260,8 @@ func sumThroughput(c *experiments.Context) error {
 		return experiments.Claim{What: what, Paper: paper, Value: value}.Of(of)
 	}
 	c.Compare(
-		experiments.Claim{What: "hybrid of 8 to topological of 16, a partition each", Says: c.Statement("hybrid to topological")}.Of(measure.Ratio(hybrid, topological)),
+		experiments.Claim{What: "hybrid of 8 to topological of 16, a partition each", Says: c.Statement("hybrid to topological")}.Of(measure.Ratio(hybrid, topological)).
+			Beside(sliced()[0].String(), sliced()[1].String(), experiments.AboutProcessors, experiments.AboutLoad),
 		ratio("the same for each core: two and one", "0.75", 0.75, scaled(measure.Ratio(hybrid, topological), .5)),
 		ratio("the same for each second of processor time", "-", 0, measure.Ratio(c.Rounds("per_cpu_s", sliced()[0].String(), injecting(0)), c.Rounds("per_cpu_s", sliced()[1].String(), injecting(0)))),
 		ratio("of it, by the second process (one of 8 partitions each)", "-", 0, measure.Ratio(hybrid, small)),

@@ -195,7 +195,7 @@ func sumResilience(c *experiments.Context) error {
 			experiments.Claim{What: "messages lost, " + transport, Says: c.Statement("no loss")}.Exactly(lost).AtMost(0),
 			experiments.Claim{What: "recovery after the restart, " + transport, Paper: "small glitches", Unit: "s"}.Of(measure.Median(recovery)).AtMost(1),
 			experiments.Claim{What: "longest delay, control plane, " + transport, Paper: "small glitches", Unit: "ms"}.Of(measure.Median(peak)),
-			experiments.Claim{What: "delay after to before, control plane, " + transport, Says: c.Statement("small glitches")}.Of(measure.Median(change)),
+			experiments.Claim{What: "delay after to before, control plane, " + transport, Says: c.Statement("small glitches")}.Of(measure.Median(change)).Beside(transport, transport),
 			experiments.Claim{What: "longest delay, data plane, " + transport, Paper: "small glitches", Unit: "ms"}.Of(measure.Median(dataPeak)),
 		)
 		fig10.Panels = append(fig10.Panels, delays(transport, flights))

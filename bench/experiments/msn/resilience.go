@@ -74,7 +74,7 @@ less: a falling slope where the paper has a small peak. Established flows need n
 		Columns: []string{"kind", "at_s", "value"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			for _, transport := range p.Transports {
-				list = append(list, experiments.Case{Name: transport, Open: func(_ context.Context, c *experiments.Context) (experiments.Subject, error) {
+				list = append(list, experiments.Case{Name: transport, Setup: experiments.SetupOf(testbed.Split("", transport, 1), fmt.Sprintf("%d packet-ins/s and pings", rate)), Open: func(_ context.Context, c *experiments.Context) (experiments.Subject, error) {
 					return experiments.Once(func(ctx context.Context, round int) ([][]string, error) {
 						return killRouting(ctx, c, transport, uint64(round))
 					}), nil

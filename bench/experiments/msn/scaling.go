@@ -101,7 +101,7 @@ of them, has programmed for the two hosts, each direction for itself.`,
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			for _, transport := range p.Transports {
 				for _, s := range scales() {
-					list = append(list, experiments.Case{Name: s.in(transport), Open: func(ctx context.Context, _ *experiments.Context) (experiments.Subject, error) {
+					list = append(list, experiments.Case{Name: s.in(transport), Setup: experiments.SetupOf(s.plan(transport), "one packet at a time"), Open: func(ctx context.Context, _ *experiments.Context) (experiments.Subject, error) {
 						return s.open(ctx, transport)
 					}})
 				}
@@ -200,11 +200,11 @@ func sumScaling(c *experiments.Context) error {
 		for _, n := range []string{"2", "3"} {
 			c.Compare(
 				experiments.Claim{What: fmt.Sprintf("first packet, multiple NS to single NS, %s replicas, %s", n, transport), Says: c.Statement("first packet")}.
-					Of(measure.Ratio(first("multiple-NS-"+n), first("single-NS-"+n))),
+					Of(measure.Ratio(first("multiple-NS-"+n), first("single-NS-"+n))).Beside(transport+" multiple-NS-"+n, transport+" single-NS-"+n),
 				experiments.Claim{What: fmt.Sprintf("first packet, %s routing replicas to 1, %s", n, transport), Paper: "-"}.
 					Of(measure.Ratio(first("single-NS-"+n), first("single-NS-1"))),
 				experiments.Claim{Figure: "Fig. 15", What: fmt.Sprintf("normal flow, multiple NS to single NS, %s replicas, %s", n, transport), Says: c.Statement("normal flow")}.
-					Of(measure.Ratio(overPaths(c, "steady_ms", transport+" multiple-NS-"+n), overPaths(c, "steady_ms", transport+" single-NS-"+n))))
+					Of(measure.Ratio(overPaths(c, "steady_ms", transport+" multiple-NS-"+n), overPaths(c, "steady_ms", transport+" single-NS-"+n))).Beside(transport+" multiple-NS-"+n, transport+" single-NS-"+n))
 			instances, _ := strconv.Atoi(n)
 			for _, p := range fig13Paths() {
 				c.Compare(experiments.Claim{What: fmt.Sprintf("first packet, multiple NS to single NS, %s replicas, %s, which crosses %d, %s", n, p.name, p.crossed(instances), transport), Paper: "-"}.

@@ -242,7 +242,8 @@ func compareForms(c *experiments.Context, name string, own bool) {
 	}
 	where := map[bool]string{false: "one CPU", true: "a CPU each"}[own]
 	claim := func(figure, what, statement string, a, b []float64) {
-		c.Compare(experiments.Claim{Figure: figure, What: what + ", " + where, Says: c.Statement(statement)}.Of(measure.Ratio(a, b)))
+		c.Compare(experiments.Claim{Figure: figure, What: what + ", " + where, Says: c.Statement(statement)}.Of(measure.Ratio(a, b)).
+			Beside(deployed{own, copies}.String(), deployed{own, chain}.String()))
 	}
 	for _, n := range (deployed{own, copies}).counts()[1:] {
 		claim(name, fmt.Sprintf("switches of contexts, %d copies to a chain of %d", n, n), "switches of contexts", switches(copies, n), switches(chain, n))

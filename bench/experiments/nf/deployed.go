@@ -61,11 +61,20 @@ func columns() []string {
 		"voluntary", "involuntary", "switching_us", "arrival_scv", "lost", "cpu_percent"}
 }
 
+// setup is what a way is measured under.
+func (d deployed) setup() experiments.Setup {
+	s := experiments.Setup{Services: "an intrusion detection with 200 rules", Priority: experiments.AsStarted, Processors: "one for all instances", Load: "the same packets"}
+	if d.own {
+		s.Processors = "one for each instance"
+	}
+	return s
+}
+
 // cases are the ways on a rig that they share: the first opens it, the last closes it.
 func cases(quick bool) (list []experiments.Case) {
 	s := &experiments.Shared[*rig]{Open: openRig}
 	for _, d := range ways() {
-		list = append(list, experiments.Case{Name: d.String(), Open: func(ctx context.Context, c *experiments.Context) (experiments.Subject, error) {
+		list = append(list, experiments.Case{Name: d.String(), Setup: d.setup(), Open: func(ctx context.Context, c *experiments.Context) (experiments.Subject, error) {
 			b, err := s.Take(ctx)
 			if err != nil {
 				return nil, err
@@ -106,10 +115,11 @@ func (s *subject) Sample(ctx context.Context, round int) (rows [][]string, err e
 		row := []string{strconv.Itoa(n)}
 		for _, v := range []float64{float64(r.Mean), float64(r.CI95), float64(r.P99), s.rig.rate, p.service, p.scv, p.idle, p.work, p.alerts, p.alert,
 			p.voluntary, p.involuntary, p.switching * 1e3, float64(r.ArrivalSCV), float64(r.Sent - r.Received), s.rig.rate * p.work / 10 / float64(processors)} {
-			if math.IsNaN(v) {
-				v = 0
+			cell := "" // of what is not known
+			if !math.IsNaN(v) {
+				cell = strconv.FormatFloat(v, 'g', 6, 64)
 			}
-			row = append(row, strconv.FormatFloat(v, 'g', 6, 64))
+			row = append(row, cell)
 		}
 		rows = append(rows, row)
 	}

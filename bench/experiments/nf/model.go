@@ -56,7 +56,7 @@ another instance while one is idle gains far less.`,
 		Columns:    []string{"n", "printed_ms", "simulated_ms"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			for _, d := range lines() {
-				list = append(list, experiments.Case{Name: d.String(), Open: func(_ context.Context, c *experiments.Context) (experiments.Subject, error) {
+				list = append(list, experiments.Case{Name: d.String(), Setup: experiments.Setup{Services: "none: it is simulated", Priority: experiments.AsStarted, Processors: d.String(), Load: "λ = 0.97/ms"}, Open: func(_ context.Context, c *experiments.Context) (experiments.Subject, error) {
 					return experiments.Once(func(_ context.Context, round int) ([][]string, error) {
 						return d.sample(c.Seed+uint64(round)-1, c.Quick)
 					}), nil
@@ -145,7 +145,7 @@ func sum(c *experiments.Context) error {
 			panel, best.Says = &single, c.Statement(d.bestStatement())
 		} else {
 			c.Compare(experiments.Claim{What: "worst step of n simulated, to the n before, " + d.String(), Says: c.Statement("falls"), Seeded: true}.
-				Of(measure.Median(worstStep(size.PaperCounts(), byCount))))
+				Of(measure.Median(worstStep(size.PaperCounts(), byCount))).Beside(d.String(), d.String()))
 		}
 		panel.Series = append(panel.Series, printed, simulated)
 		c.Compare(best)

@@ -57,7 +57,7 @@ func sumUtilisation(c *experiments.Context) error {
 			of := func(n int) []float64 {
 				return c.Rounds("cpu_percent", d.String(), experiments.Where("n", strconv.Itoa(n)))
 			}
-			c.Compare(experiments.Claim{Figure: "Fig. 7", What: "16 instances to one, " + d.String(), Says: c.Statement(says)}.Of(measure.Ratio(of(16), of(1))))
+			c.Compare(experiments.Claim{Figure: "Fig. 7", What: "16 instances to one, " + d.String(), Says: c.Statement(says)}.Of(measure.Ratio(of(16), of(1))).Beside(d.String(), d.String()))
 		}
 		panel.Series = append(panel.Series, line)
 		said := paperValues.Series("Fig. 7", d.String(), figure.Dots, panel.X)

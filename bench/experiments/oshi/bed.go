@@ -249,7 +249,8 @@ func (u *user) Close() error { return u.from.Leave() }
 
 // use is a case on a common bed: prepare makes what it needs there, once.
 func use(from *common, name string, prepare func(context.Context, *bed) error, sample func(context.Context, *bed) ([][]string, error)) experiments.Case {
-	return experiments.Case{Name: name, Open: func(ctx context.Context, _ *experiments.Context) (experiments.Subject, error) {
+	return experiments.Case{Name: name, Setup: experiments.Setup{Services: "the lab's nodes, all there at once", Priority: "Open vSwitch as the lab starts it",
+		Processors: experiments.AsStarted, Load: "the same packets at the same rates"}, Open: func(ctx context.Context, _ *experiments.Context) (experiments.Subject, error) {
 		b, err := from.Take(ctx)
 		if err != nil {
 			return nil, err

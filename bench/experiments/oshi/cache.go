@@ -272,7 +272,7 @@ func sumCache(c *experiments.Context) error {
 	c.Draw(figure.Figure{Name: "section VII.E", Title: "what a packet costs Open vSwitch by what knows its flow", Panels: []figure.Panel{caches, flows}})
 
 	ratio := func(a, b string) experiments.Claim {
-		return experiments.Claim{What: fmt.Sprintf("processor time, %s to %s", a, b), Paper: "-"}.Of(c.Ratio("cost_us", a, b, nil))
+		return experiments.Claim{What: fmt.Sprintf("processor time, %s to %s", a, b), Paper: "-"}.Of(c.Ratio("cost_us", a, b, nil)).Beside(a, b)
 	}
 	slow := ratio("slow path", "EMC")
 	slow.Says = c.Statement("slow path")

@@ -169,7 +169,7 @@ func byWay(c *experiments.Context, ways []string) (list []ofWay) {
 // ratioOf is a claim on what one way takes to what another does at the rate of the marks.
 func ratioOf(c *experiments.Context, figure, place, column, a, b string) experiments.Claim {
 	return experiments.Claim{Figure: figure, What: fmt.Sprintf("processor time, %s, %s to %s", place, a, b)}.
-		Of(c.Ratio(column, a, b, atRate(markRate)))
+		Of(c.Ratio(column, a, b, atRate(markRate))).Beside(a, b)
 }
 
 // compareLost has packets that were lost among the claims; NaN where nothing was measured.

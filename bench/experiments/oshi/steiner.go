@@ -48,7 +48,8 @@ optimised version saves.`,
 		Columns:    []string{"ends", "crossings", "links"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			for _, name := range []string{byPseudowires, byStar, bySteiner} {
-				list = append(list, experiments.Case{Name: name, Open: func(_ context.Context, c *experiments.Context) (experiments.Subject, error) {
+				list = append(list, experiments.Case{Name: name, Setup: experiments.Setup{
+					Services: "none: it is computed", Priority: experiments.AsStarted, Processors: experiments.AsStarted, Load: "the same ends"}, Open: func(_ context.Context, c *experiments.Context) (experiments.Subject, error) {
 					return experiments.Once(func(_ context.Context, round int) ([][]string, error) { return drawTrees(name, c.Seed, uint64(round)) }), nil
 				}})
 			}
@@ -156,7 +157,7 @@ func sumSteiner(c *experiments.Context) error {
 	for _, n := range endCounts() {
 		for _, name := range []string{byPseudowires, byStar} {
 			c.Compare(experiments.Claim{What: fmt.Sprintf("crossings, Steiner tree to %s, %d ends", name, n), Says: c.Statement("least"), Seeded: true}.
-				Of(c.Ratio("crossings", bySteiner, name, withEnds(n))))
+				Of(c.Ratio("crossings", bySteiner, name, withEnds(n))).Beside(bySteiner, name))
 		}
 	}
 	c.Figure("by_case", list)

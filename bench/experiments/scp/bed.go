@@ -296,7 +296,8 @@ func (u *user) Close() error { return u.from.Leave() }
 
 // use is the case of a setup on a common bed.
 func use(from *common, of setup, sample func(context.Context, *user) ([][]string, error)) experiments.Case {
-	return experiments.Case{Name: of.name, Open: func(ctx context.Context, _ *experiments.Context) (experiments.Subject, error) {
+	return experiments.Case{Name: of.name, Setup: experiments.Setup{Services: "all of the plan 5gc, one controller for all setups", Priority: experiments.AsStarted,
+		Processors: experiments.AsStarted, Load: "weft bench http, alike"}, Open: func(ctx context.Context, _ *experiments.Context) (experiments.Subject, error) {
 		b, err := from.Take(ctx)
 		if err != nil {
 			return nil, err

@@ -139,10 +139,10 @@ func sumForwarded(c *experiments.Context) error {
 	for _, n := range []int{10, 99} {
 		for _, name := range names[1:] {
 			c.Compare(experiments.Claim{What: fmt.Sprintf("requests/s, %s to none, %d connections", name, n), Says: c.Statement("through the controller")}.
-				Of(c.Ratio("requests_per_s", name, byNone, with(n))))
+				Of(c.Ratio("requests_per_s", name, byNone, with(n))).Beside(name, byNone))
 		}
 		c.Compare(experiments.Claim{What: fmt.Sprintf("requests/s, both switches to the consumer's, %d connections", n), Says: c.Statement("both to one")}.
-			Of(c.Ratio("requests_per_s", byBoth, byConsumer, with(n))))
+			Of(c.Ratio("requests_per_s", byBoth, byConsumer, with(n))).Beside(byBoth, byConsumer))
 	}
 	var list []ofCase
 	for _, name := range names {

@@ -88,7 +88,7 @@ func sumLatency(c *experiments.Context) error {
 				continue
 			}
 			claim := experiments.Claim{What: fmt.Sprintf("95th percentile, %s to direct, %d/s", name, rate), Says: c.Statement(kindOf(name))}
-			if claim = claim.Of(c.Ratio("p95_ms", name, direct, at)); name == sdn {
+			if claim = claim.Of(c.Ratio("p95_ms", name, direct, at)).Beside(name, direct); name == sdn {
 				claim = claim.AtMost(1.10)
 			}
 			c.Compare(claim)

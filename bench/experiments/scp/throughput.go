@@ -215,9 +215,9 @@ func compareMarks(c *experiments.Context, names []string, n int) {
 	through, late := claim("Fig. 4", "requests/s, direct to SDN"), claim("Fig. 5", "95th percentile, SDN to direct")
 	through.Says, late.Says = c.Statement("direct to SDN"), c.Statement("latency, SDN to direct")
 	c.Compare(
-		claim("Fig. 4", "processor time, SDN to direct").Of(ratio("cpu_us", sdn, direct)).AtMost(1.05),
-		through.Of(ratio("requests_per_s", direct, sdn)).AtMost(1/.95),
-		late.Of(ratio("p95_ms", sdn, direct)).AtMost(1.10))
+		claim("Fig. 4", "processor time, SDN to direct").Of(ratio("cpu_us", sdn, direct)).Beside(sdn, direct).AtMost(1.05),
+		through.Of(ratio("requests_per_s", direct, sdn)).Beside(direct, sdn).AtMost(1/.95),
+		late.Of(ratio("p95_ms", sdn, direct)).Beside(sdn, direct).AtMost(1.10))
 	for _, name := range names {
 		if name == direct || name == sdn {
 			continue
@@ -226,9 +226,9 @@ func compareMarks(c *experiments.Context, names []string, n int) {
 		if n == 99 { // where agents are saturated
 			requests.Says, late.Says = c.Statement(kindOf(name)+" to direct"), c.Statement("latency, "+kindOf(name)+" to direct")
 			c.Compare(experiments.Claim{Figure: "Fig. 5", What: "95th percentile, 99 connections to 49, " + name, Says: c.Statement("agents' latency grows")}.
-				Of(measure.Ratio(c.Rounds("p95_ms", name, with(99)), c.Rounds("p95_ms", name, with(49)))))
+				Of(measure.Ratio(c.Rounds("p95_ms", name, with(99)), c.Rounds("p95_ms", name, with(49)))).Beside(name, name))
 		}
-		c.Compare(claim("Fig. 4", "processor time, SDN to %s", name).Of(ratio("cpu_us", sdn, name)).AtMost(1),
-			requests.Of(ratio("requests_per_s", name, direct)), late.Of(ratio("p95_ms", name, direct)))
+		c.Compare(claim("Fig. 4", "processor time, SDN to %s", name).Of(ratio("cpu_us", sdn, name)).Beside(sdn, name).AtMost(1),
+			requests.Of(ratio("requests_per_s", name, direct)).Beside(name, direct), late.Of(ratio("p95_ms", name, direct)).Beside(name, direct))
 	}
 }

@@ -26,6 +26,9 @@ type Load struct {
 	Duration   time.Duration // of the measurement
 	Patience   time.Duration // after which a packet is given up; 0 is DefaultPatience
 	Unbuffered bool          // send packets whole, without buffer_id: only a packet-out of the frame answers
+	// Used, if any, returns what is used meanwhile, such as time of processors. It is called
+	// as the measured time begins and ends, between two packets, and so must be quick.
+	Used func() time.Duration
 }
 
 // DefaultPatience is how long an answer may take.
@@ -69,6 +72,7 @@ func (c *Counts) Add(o Counts) {
 type Result struct {
 	Counts
 	Elapsed time.Duration           // measured time
+	Used    time.Duration           // in it, as Load.Used tells
 	Latency *hdrhistogram.Histogram // nanoseconds from sending a packet-in, or from when it was due, to its answer
 }
 
@@ -104,9 +108,10 @@ type load struct {
 	turn    []int // of each switch, which of them it is; -1: it does not
 
 	stage    stage
-	from, to int64 // measured time
-	deadline int64 // of the drain
-	nextLook int64 // for packets to give up
+	from, to int64         // measured time
+	used     time.Duration // in it
+	deadline int64         // of the drain
+	nextLook int64         // for packets to give up
 	counts   Counts
 	latency  *hdrhistogram.Histogram
 	sentRun  int64 // latency of equal packets not recorded yet
@@ -241,8 +246,14 @@ func (l *load) step() {
 		l.counts = Counts{}
 		l.from = now
 		l.to = now + int64(l.conf.Duration)
+		if l.conf.Used != nil {
+			l.used = -l.conf.Used()
+		}
 	case l.stage == stageMeasure && now >= l.to:
 		l.stage = stageDrain
+		if l.conf.Used != nil {
+			l.used += l.conf.Used()
+		}
 		if l.conf.Rate == 0 {
 			l.to = now
 		}
@@ -418,7 +429,7 @@ func (n *Network) Measure(ctx context.Context, conf Load) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Counts: l.counts, Elapsed: time.Duration(l.to - l.from), Latency: l.latency}, nil
+	return &Result{Counts: l.counts, Elapsed: time.Duration(l.to - l.from), Used: l.used, Latency: l.latency}, nil
 }
 
 // Announce lets every host speak once, by an ARP announcement, so that the

@@ -111,10 +111,19 @@ func TestFloorAnswersEverything(t *testing.T) {
 				{Window: 1, Duration: 100 * time.Millisecond, Patience: testwait.Limit},
 				{Window: 64, Rate: 20000, Duration: 100 * time.Millisecond, Patience: testwait.Limit},
 			} {
+				var asked []time.Time
+				conf.Used = func() time.Duration {
+					asked = append(asked, time.Now())
+					return time.Duration(10 * len(asked))
+				}
 				r, err := n.Measure(ctx, conf)
+				if len(asked) != 2 || asked[1].Sub(asked[0]) < conf.Duration/2 || r.Used != 10 {
+					t.Errorf("asked for what is used at %v, which came to %d; want as the measured time begins and ends", asked, r.Used)
+				}
 				if err != nil {
 					t.Fatal(err)
 				}
+				conf.Used = nil
 				t.Logf("%+v: %.0f/s p50 %v p99 %v %+v", conf, r.AnswersPerSecond(),
 					time.Duration(r.Latency.ValueAtPercentile(50)), time.Duration(r.Latency.ValueAtPercentile(99)), r.Counts)
 				if r.Answered == 0 || r.Flooded != r.Answered || r.Lost+r.Wrong+r.Duplicates+r.Late+r.Unsent != 0 {

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/weft-sdn/weft/internal/companion"
+	"github.com/weft-sdn/weft/internal/cputime"
 	"github.com/weft-sdn/weft/internal/freeport"
 	"github.com/weft-sdn/weft/test/measure"
 )
@@ -166,6 +167,13 @@ func (c *Controller) Stop() {
 
 // CPUTime is the time of processors that all its processes have used.
 func (c *Controller) CPUTime() time.Duration { return c.process.CPUTime() }
+
+// CPUClock returns a function that returns the time of processors that the processes
+// that there are now have used. It does not look for others, and so is quick.
+func (c *Controller) CPUClock() func() time.Duration {
+	list := c.process.All()
+	return func() time.Duration { return cputime.Sum(list...) }
+}
 
 // Failed returns err with what the controller said last.
 func (c *Controller) Failed(err error) error { return c.process.Failed(err) }

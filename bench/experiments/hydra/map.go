@@ -34,7 +34,7 @@ process), or southbound, discovery and hosts in one and computing and forwarding
 100 hosts send packet-ins. one by one: one switch that has one outstanding, so every packet crosses by itself; batches: 16 switches
 that have 16 outstanding each, so that they cross together. Each turn starts its controller; for each compute time, as many packets
 as it answers are measured, then 70 % of that on an absolute schedule, for p99. per_cpu_s is packets for each second of
-processor time of all the controller's processes. Computing is counted in turns of a loop, not by the clock, so that it takes the
+processor time of all the controller's processes in the measured time. Computing is counted in turns of a loop, not by the clock, so that it takes the
 same processor time on a busy machine. Nothing is pinned. Values are to the same process at the same compute time.`,
 		Deviation: `For each second of processor time a crossing can only cost; what it costs is lost in the noise where the packet's own
 computing is many times that. What slicing can gain is the second processor, and shorter queues for packets that do not need the
@@ -173,18 +173,17 @@ func (m *mapped) under(ctx context.Context, load mapLoad) (rows [][]string, err 
 			return nil, err
 		}
 		span := sim.Load{Window: load.window, Warm: 200 * time.Millisecond, Duration: load.span(cost)}
-		before := m.control.CPUTime()
+		span.Used = m.control.CPUClock()
 		most, err := net.Measure(ctx, span)
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", cost, err)
 		}
-		used := (m.control.CPUTime() - before).Seconds() * span.Duration.Seconds() / (span.Warm + span.Duration).Seconds()
 		span.Rate, span.Window = .7*most.AnswersPerSecond(), sim.MaxWindow
 		paced, err := net.Measure(ctx, span)
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", cost, err)
 		}
-		rows = append(rows, []string{load.name, micros(cost), number(most.AnswersPerSecond()), number(float64(most.Answered) / used),
+		rows = append(rows, []string{load.name, micros(cost), number(most.AnswersPerSecond()), number(float64(most.Answered) / most.Used.Seconds()),
 			number(float64(paced.Latency.ValueAtPercentile(50)) / 1e3), number(float64(paced.Latency.ValueAtPercentile(99)) / 1e3)})
 	}
 	return rows, nil

@@ -84,12 +84,11 @@ const look = 500 * time.Millisecond
 
 // Begin looks half a second at what the machine does before the measurement of
 // a build begins. differs is everything that is set otherwise than a user gets
-// it.
+// it; what this process was given by whoever started it is added.
 func Begin(build string, differs ...string) *Conditions {
-	c := &Conditions{Date: time.Now().UTC().Truncate(time.Second), Build: build, Differs: differs, LoadBefore: load()}
-	if c.Differs == nil {
-		c.Differs = []string{}
-	}
+	c := &Conditions{Date: time.Now().UTC().Truncate(time.Second), Build: build, Differs: []string{}, LoadBefore: load()}
+	c.Also(differs...)
+	c.Also(inherited()...)
 	c.BusyBefore = busy()
 	c.began = processors()
 	if c.BusyBefore > mostBusy {

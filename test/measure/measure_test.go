@@ -162,7 +162,7 @@ func TestConditions(t *testing.T) {
 	c := Begin("v1", "nice -15")
 	c.Also("flood_rate 0")
 	c.End()
-	if s := c.String(); !strings.Contains(s, "nice -15; flood_rate 0") || !strings.Contains(s, "build v1") {
+	if s := c.String(); !strings.Contains(s, "nice -15") || !strings.Contains(s, "flood_rate 0") || !strings.Contains(s, "build v1") {
 		t.Errorf("got %q", s)
 	}
 	if c.BusyBefore < 0 || c.BusyBefore > 100 || c.StealPercent < 0 || c.StealPercent > 100 {
@@ -174,7 +174,7 @@ func TestConditions(t *testing.T) {
 }
 
 func TestDiffers(t *testing.T) {
-	c := Begin("v1")
+	c := &Conditions{Build: "v1"}
 	ctx := Collect(t.Context(), c)
 	Differs(ctx, "a", "b")
 	Differs(ctx, "b", "c")

@@ -217,7 +217,7 @@ func (c Claim) cells() []string {
 		unit = " " + c.Unit
 	}
 	cells := []string{cmp.Or(c.Figure, "-"), c.What, c.paper(), "-", number(c.Ours) + unit, "-", "-", "-", c.Reproduced(), "-", c.Met(), cmp.Or(c.Cause(), "-")}
-	if c.Says != nil {
+	if c.Says != nil && (c.Says.Tolerance > 0 || c.Says.Kind == KindValue || c.Says.Kind == KindRange) {
 		cells[3] = number(100*c.Says.Tolerance) + " %"
 	}
 	if len(c.CI95) == 2 {

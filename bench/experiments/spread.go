@@ -51,6 +51,18 @@ func NewSpread(values []float64) Spread {
 	return s
 }
 
+// Total returns the sum of counts, NaN of none: what nobody counted is not 0.
+func Total(counts []float64) float64 {
+	if len(counts) == 0 {
+		return math.NaN()
+	}
+	sum := 0.0
+	for _, v := range counts {
+		sum += v
+	}
+	return sum
+}
+
 // Ratio returns a to b, NaN where there is no b.
 func Ratio(a, b float64) float64 {
 	if b == 0 {

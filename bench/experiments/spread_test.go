@@ -39,6 +39,9 @@ func TestSpread(t *testing.T) {
 			t.Errorf("%s, %v: want %s", b, err, want)
 		}
 	}
+	if none := Total(nil); !math.IsNaN(none) || Total([]float64{1, 2}) != 3 {
+		t.Errorf("the sum of no counts is %v", none)
+	}
 	if r := Ratio(1, 0); !math.IsNaN(r) {
 		t.Errorf("ratio to nothing is %v", r)
 	}

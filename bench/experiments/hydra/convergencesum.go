@@ -39,7 +39,7 @@ func sumConvergence(c *experiments.Context) error {
 	for _, mode := range []string{repaired, recomputed} {
 		panels[mode] = &figure.Panel{Title: mode, X: axis, Y: figure.Axis{Label: "ms, mean of a round's random failures"}}
 	}
-	wrong, longest := math.NaN(), math.NaN() // until there is a value
+	var wrong, stretch []float64
 	for at, name := range names {
 		for _, mode := range []string{repaired, recomputed} {
 			best := map[string]convergenceCase{} // by failure
@@ -53,12 +53,7 @@ func sumConvergence(c *experiments.Context) error {
 						Messages: figure.Number(c.Spread("messages", of, where).Mean), Octets: figure.Number(c.Spread("octets", of, where).Mean),
 						interval: measure.Median(c.Means("converged_ms", of, where)),
 					}
-					for _, v := range c.All("wrong", of, where) {
-						wrong = sum(wrong, v)
-					}
-					for _, v := range c.All("stretch_max", of, where) {
-						longest = larger(longest, v)
-					}
+					wrong, stretch = append(wrong, c.All("wrong", of, where)...), append(stretch, c.All("stretch_max", of, where)...)
 					cases = append(cases, x)
 					curve.Points = append(curve.Points, figure.At(float64(i), x.interval, of))
 					if b, ok := best[kind]; x.Converged.Count > 0 && (!ok || x.Converged.Mean < b.Converged.Mean) {
@@ -95,8 +90,8 @@ func sumConvergence(c *experiments.Context) error {
 		}
 	}
 	c.Compare(
-		experiments.Claim{What: "paths that differ from the flat computation in what they reach, or are none"}.Exactly(wrong).AtMost(0),
-		experiments.Claim{What: "longest path to the shortest, between edge switches"}.Exactly(longest),
+		experiments.Claim{What: "paths that differ from the flat computation in what they reach, or are none"}.Exactly(experiments.Total(wrong)).AtMost(0),
+		experiments.Claim{What: "longest path to the shortest, between edge switches"}.Exactly(experiments.NewSpread(stretch).Max),
 	)
 	c.Figure("cases", cases)
 	if err := predictConvergence(c, g, names[0], cases, panels); err != nil {
@@ -109,21 +104,6 @@ func sumConvergence(c *experiments.Context) error {
 	}
 	c.Draw(fig4)
 	return nil
-}
-
-// sum and larger are those of two values of which the first may be none, NaN.
-func sum(a, b float64) float64 {
-	if math.IsNaN(a) {
-		return b
-	}
-	return a + b
-}
-
-func larger(a, b float64) float64 {
-	if math.IsNaN(a) {
-		return b
-	}
-	return max(a, b)
 }
 
 // bestPartitions is, for each round, with how many partitions the mean of its failures

@@ -236,7 +236,7 @@ func sumFirstPacket(c *experiments.Context) error {
 	var variation []float64
 	var steady [][]float64           // of each case, by round
 	var absolute []experiments.Claim // medians; what the ratios are of
-	lost := math.NaN()               // until a case was measured
+	var lost []float64
 	figures := map[string]map[string]map[string]experiments.Spread{}
 	for _, name := range cases {
 		figures[name] = map[string]map[string]experiments.Spread{}
@@ -248,10 +248,7 @@ func sumFirstPacket(c *experiments.Context) error {
 			}
 			first := figures[name][p.name]["first_packet_ms"]
 			if n := c.Measured(name); n > 0 {
-				if math.IsNaN(lost) {
-					lost = 0
-				}
-				lost += float64(n - first.Count)
+				lost = append(lost, float64(n-first.Count))
 			}
 			if first.Count > 1 {
 				variation = append(variation, 100*first.Variation)
@@ -270,7 +267,7 @@ func sumFirstPacket(c *experiments.Context) error {
 		claim("normal flow, slowest to fastest case of the same services, H1-H10", "normal flow").
 			Of(measure.Median(overCases(steady[1:], func(v []float64) float64 { return slices.Max(v) / slices.Min(v) }))).Beside(same, cases[len(cases)-1]),
 		experiments.Claim{What: "variation of first packets, median over cases and paths", Says: c.Statement("variation"), Unit: "%"}.Of(measure.Median(variation)),
-		experiments.Claim{What: "first packets without an answer"}.Exactly(lost).AtMost(0),
+		experiments.Claim{What: "first packets without an answer"}.Exactly(experiments.Total(lost)).AtMost(0),
 	)
 	c.Compare(absolute...)
 	c.Figure("latency", figures)

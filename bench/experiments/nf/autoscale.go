@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weft-sdn/weft/bench/experiments"
@@ -106,15 +107,7 @@ func totals(c *experiments.Context, column, name string, s shape) []float64 {
 
 // lostOf is how many packet-ins were lost in all rounds; NaN if there was none.
 func lostOf(c *experiments.Context, name string, s shape) float64 {
-	lost := math.NaN()
-	for _, v := range totals(c, "lost", name, s) {
-		if math.IsNaN(lost) {
-			lost = v
-		} else if !math.IsNaN(v) {
-			lost += v
-		}
-	}
-	return lost
+	return experiments.Total(slices.DeleteFunc(totals(c, "lost", name, s), math.IsNaN))
 }
 
 func sumAutoscale(c *experiments.Context) error {

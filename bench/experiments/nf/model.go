@@ -51,7 +51,7 @@ text is checked against the equations as printed (statements).`,
 		Deviation: `The equations for a single CPU credit (n-1)/2 idle times to each instance, without bound; as printed, service times
 become negative. Packets can be idle at the same time only as far as there are packets: a simulation that gives the CPU to
 another instance while one is idle gains far less.`,
-		Runs: 10, QuickRuns: 3, Transports: []string{"grpc"},
+		Runs: 10, QuickRuns: 6, Transports: []string{"grpc"},
 		Statements: modelStatements(),
 		Columns:    []string{"n", "printed_ms", "simulated_ms"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {

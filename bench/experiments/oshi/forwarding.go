@@ -174,16 +174,11 @@ func ratioOf(c *experiments.Context, figure, place, column, a, b string) experim
 
 // compareLost has packets that were lost among the claims; NaN where nothing was measured.
 func compareLost(c *experiments.Context, figure string, ways []string) {
-	lost := math.NaN()
-	for _, v := range ways {
-		for _, n := range c.All("lost", v, nil) {
-			if math.IsNaN(lost) {
-				lost = 0
-			}
-			lost += n
-		}
+	var lost []float64
+	for _, way := range ways {
+		lost = append(lost, c.All("lost", way, nil)...)
 	}
-	c.Compare(experiments.Claim{Figure: figure, What: "packets lost"}.Exactly(lost))
+	c.Compare(experiments.Claim{Figure: figure, What: "packets lost"}.Exactly(experiments.Total(lost)))
 }
 
 // sumForwarding compares the ways with the paper and draws them.

@@ -43,7 +43,7 @@ end all the way from a core drawn at random. random point, tree: by the same cor
 Berman. Links cost the same.`, steinerCores, steinerEdges, steinerCores, steinerEdges, steinerDraws),
 		Deviation: `The paper's selector draws its point among all nodes, ours among cores, which favours it. Nothing in the paper says what the
 optimised version saves.`,
-		Runs: 20, QuickRuns: 4, Transports: []string{"grpc"},
+		Runs: 20, QuickRuns: 6, Transports: []string{"grpc"},
 		Statements: []experiments.Statement{experiments.Below().Said("least", "less: it is the optimised one")},
 		Columns:    []string{"ends", "crossings", "links"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {

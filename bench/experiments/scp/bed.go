@@ -308,3 +308,13 @@ func use(from *common, of setup, sample func(context.Context, *user) ([][]string
 		return &user{b, of, from, sample}, nil
 	}}
 }
+
+// kindOf is what the paper compares: direct, sdn, or agents independent or co-located.
+func kindOf(name string) string {
+	for _, kind := range []string{"independent", "co-located"} {
+		if strings.HasPrefix(name, kind) {
+			return kind
+		}
+	}
+	return name
+}

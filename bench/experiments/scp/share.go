@@ -107,7 +107,7 @@ func percents(c *experiments.Context, name string, rate int) []float64 {
 // packets it is; NaN if there is none.
 func pooled(c *experiments.Context, name string, rate int) (of measure.Interval, through, all float64) {
 	at := experiments.Where("rate", strconv.Itoa(rate))
-	through, all = add(math.NaN(), c.All("through", name, at)), add(math.NaN(), c.All("packets", name, at))
+	through, all = experiments.Total(c.All("through", name, at)), experiments.Total(c.All("packets", name, at))
 	of = measure.Pooled(c.Rounds("through", name, at), c.Rounds("packets", name, at))
 	of.Median *= 100
 	for i := range of.CI95 {
@@ -141,11 +141,11 @@ func sumShare(c *experiments.Context) error {
 	at := func(name string, rate int) float64 { return measure.Median(percents(c, name, rate)).Median }
 	for _, rate := range shareRates() {
 		of, through, all := pooled(c, byReal, rate)
-		front := add(math.NaN(), c.All("front", byReal, experiments.Where("rate", strconv.Itoa(rate))))
+		front := experiments.Total(c.All("front", byReal, experiments.Where("rate", strconv.Itoa(rate))))
 		list = append(list, shared{rate, figure.Number(at(byConstant, rate)), figure.Number(at(byPoisson, rate)), figure.Number(of.Median),
 			figure.Number(all), figure.Number(through), figure.Number(front)})
 	}
-	failed := add(math.NaN(), c.All("failed", byReal, nil))
+	failed := experiments.Total(c.All("failed", byReal, nil))
 	c.Compare(experiments.Claim{What: "attachments and detachments that failed, real"}.Exactly(failed).AtMost(0))
 	c.Figure("by_rate", list)
 	falls(c)

@@ -879,9 +879,22 @@ type ExperimentClaim struct {
 	Unit string `protobuf:"bytes,7,opt,name=unit,proto3" json:"unit,omitempty"`
 	// What Weft's is to be at most; left out if nothing is asked.
 	AtMost *float64 `protobuf:"fixed64,8,opt,name=at_most,json=atMost,proto3,oneof" json:"at_most,omitempty"`
-	// What it comes to: met, MISSED, undecided, as the paper, not as the paper, shows nothing, differs
-	// from 1, no verdict, not measured or "-".
-	Verdict       string `protobuf:"bytes,9,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	// What it comes to, in one word: reproduced if the paper says something that can be tested, else
+	// met.
+	Verdict string `protobuf:"bytes,9,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	// How far from the paper's value, to it, Weft's reproduces it; stated before the run.
+	Tolerance float64 `protobuf:"fixed64,10,opt,name=tolerance,proto3" json:"tolerance,omitempty"`
+	// How many values ours is the median of; 0 if it was computed or counted.
+	Count uint32 `protobuf:"varint,11,opt,name=count,proto3" json:"count,omitempty"`
+	// What Weft's is to be at least; left out if nothing is asked.
+	AtLeast *float64 `protobuf:"fixed64,12,opt,name=at_least,json=atLeast,proto3,oneof" json:"at_least,omitempty"`
+	// Whether Weft's reproduces what the paper says: reproduced, contradicts, undecided, no verdict,
+	// not measured or "-".
+	Reproduced string `protobuf:"bytes,13,opt,name=reproduced,proto3" json:"reproduced,omitempty"`
+	// Whether Weft's meets its own mark: met, missed, undecided, no verdict, not measured or "-".
+	Met string `protobuf:"bytes,14,opt,name=met,proto3" json:"met,omitempty"`
+	// Why it contradicts the paper, "not explained" if nothing shows it, or why there is no verdict.
+	Cause         string `protobuf:"bytes,15,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -975,6 +988,48 @@ func (x *ExperimentClaim) GetAtMost() float64 {
 func (x *ExperimentClaim) GetVerdict() string {
 	if x != nil {
 		return x.Verdict
+	}
+	return ""
+}
+
+func (x *ExperimentClaim) GetTolerance() float64 {
+	if x != nil {
+		return x.Tolerance
+	}
+	return 0
+}
+
+func (x *ExperimentClaim) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ExperimentClaim) GetAtLeast() float64 {
+	if x != nil && x.AtLeast != nil {
+		return *x.AtLeast
+	}
+	return 0
+}
+
+func (x *ExperimentClaim) GetReproduced() string {
+	if x != nil {
+		return x.Reproduced
+	}
+	return ""
+}
+
+func (x *ExperimentClaim) GetMet() string {
+	if x != nil {
+		return x.Met
+	}
+	return ""
+}
+
+func (x *ExperimentClaim) GetCause() string {
+	if x != nil {
+		return x.Cause
 	}
 	return ""
 }
@@ -1996,7 +2051,7 @@ const file_experiments_proto_rawDesc = "" +
 	"\x06claims\x18\n" +
 	" \x03(\v2\x18.weft.v1.ExperimentClaimR\x06claims\x123\n" +
 	"\afigures\x18\v \x03(\v2\x19.weft.v1.ExperimentFigureR\afigures\x122\n" +
-	"\x06failed\x18\f \x03(\v2\x1a.weft.v1.ExperimentFailureR\x06failed\"\x97\x02\n" +
+	"\x06failed\x18\f \x03(\v2\x1a.weft.v1.ExperimentFailureR\x06failed\"\xc0\x03\n" +
 	"\x0fExperimentClaim\x12\x16\n" +
 	"\x06figure\x18\x01 \x01(\tR\x06figure\x12\x12\n" +
 	"\x04what\x18\x02 \x01(\tR\x04what\x12\x14\n" +
@@ -2007,11 +2062,21 @@ const file_experiments_proto_rawDesc = "" +
 	"\x04ci95\x18\x06 \x03(\x01R\x04ci95\x12\x12\n" +
 	"\x04unit\x18\a \x01(\tR\x04unit\x12\x1c\n" +
 	"\aat_most\x18\b \x01(\x01H\x02R\x06atMost\x88\x01\x01\x12\x18\n" +
-	"\averdict\x18\t \x01(\tR\averdictB\x0e\n" +
+	"\averdict\x18\t \x01(\tR\averdict\x12\x1c\n" +
+	"\ttolerance\x18\n" +
+	" \x01(\x01R\ttolerance\x12\x14\n" +
+	"\x05count\x18\v \x01(\rR\x05count\x12\x1e\n" +
+	"\bat_least\x18\f \x01(\x01H\x03R\aatLeast\x88\x01\x01\x12\x1e\n" +
+	"\n" +
+	"reproduced\x18\r \x01(\tR\n" +
+	"reproduced\x12\x10\n" +
+	"\x03met\x18\x0e \x01(\tR\x03met\x12\x14\n" +
+	"\x05cause\x18\x0f \x01(\tR\x05causeB\x0e\n" +
 	"\f_paper_valueB\a\n" +
 	"\x05_oursB\n" +
 	"\n" +
-	"\b_at_most\"\x84\x01\n" +
+	"\b_at_mostB\v\n" +
+	"\t_at_least\"\x84\x01\n" +
 	"\x10ExperimentFigure\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x120\n" +

@@ -46,12 +46,15 @@ type summary struct {
 		What       string            `json:"what"`
 		Paper      string            `json:"paper"`
 		Value      float64           `json:"paper_value"`
+		Tolerance  float64           `json:"tolerance"`
 		Ours       *float64          `json:"ours"`
 		CI95       []float64         `json:"ci95"`
+		N          uint32            `json:"n"`
 		Unit       string            `json:"unit"`
 		Reproduced string            `json:"reproduced"`
 		Mark       *experiments.Mark `json:"mark"`
 		Met        string            `json:"met"`
+		Cause      string            `json:"cause"`
 	} `json:"claims"`
 }
 
@@ -87,7 +90,8 @@ func (s *summary) toAPI() *api.ExperimentResults {
 		Machine: s.Machine.String(), Conditions: s.Conditions.String(), Disturbed: s.Conditions.Disturbed, Build: s.Parameters.Build,
 	}
 	for _, c := range s.Claims {
-		claim := &api.ExperimentClaim{Figure: c.Figure, What: c.What, Paper: c.Paper, Ours: c.Ours, Ci95: c.CI95, Unit: c.Unit, Verdict: c.Reproduced}
+		claim := &api.ExperimentClaim{Figure: c.Figure, What: c.What, Paper: c.Paper, Ours: c.Ours, Ci95: c.CI95, Unit: c.Unit,
+			Verdict: c.Reproduced, Tolerance: c.Tolerance, Count: c.N, Reproduced: c.Reproduced, Met: c.Met, Cause: c.Cause}
 		if c.Reproduced == experiments.VerdictNotAsked {
 			claim.Verdict = c.Met
 		}
@@ -95,7 +99,7 @@ func (s *summary) toAPI() *api.ExperimentResults {
 			claim.PaperValue = &c.Value
 		}
 		if c.Mark != nil {
-			claim.AtMost = c.Mark.AtMost
+			claim.AtMost, claim.AtLeast = c.Mark.AtMost, c.Mark.AtLeast
 		}
 		out.Claims = append(out.Claims, claim)
 	}

@@ -161,7 +161,7 @@ func TestResults(t *testing.T) {
 	if r == nil || r.Samples != 6 || len(r.Claims) != 1 || len(r.Figures) != 1 || r.Paper != "a paper" {
 		t.Fatalf("results: %v", r)
 	}
-	if c := r.Claims[0]; c.GetOurs() != 13.5 || c.GetPaperValue() != 12 || c.GetAtMost() != 100 || len(c.Ci95) != 2 || c.Verdict == "" || c.Figure != "Fig. 1" {
+	if c := r.Claims[0]; c.GetOurs() != 13.5 || c.GetPaperValue() != 12 || c.GetAtMost() != 100 || len(c.Ci95) != 2 || c.Count != 6 || c.Reproduced != "-" || c.Met == "" || c.Verdict != c.Met || c.Figure != "Fig. 1" {
 		t.Errorf("claim: %v", c)
 	}
 	if p := r.Figures[0].Panels[0].Series[0].Points[0]; p.GetY() != 13.5 || len(p.Ci95) != 2 {

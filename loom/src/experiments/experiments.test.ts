@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import { aligned, chartOf, placeOf } from "./chart";
 import { compareClaims, comparePoints, pointsOf, together } from "./points";
-import { byPaper, duration, holds, howLong, interval, mood, number, stateOf } from "./words";
+import { byPaper, duration, howLong, interval, mood, number, said, stateOf } from "./words";
 
 test("numbers and times are for people", () => {
   expect([0, 0.012345, 12.3456, 123456.7, null, NaN].map(number)).toEqual(["0", "0.0123", "12.3", "123,457", "–", "–"]);
@@ -26,8 +26,8 @@ test("how long a run takes is said by what is known", () => {
 test("states and verdicts", () => {
   expect(stateOf({ state: "running", done: 3, total: 9, seconds_left: 61 })).toBe("running: 3 of 9, about 61 s left");
   expect(stateOf({ state: "failed", error: "no root" })).toBe("failed: no root");
-  expect([holds("met"), holds("not as the paper"), mood("MISSED"), mood("as the paper"), mood("-")]).toEqual([
-    "holds: met", "does not hold: not as the paper", "bad", "good", "dim",
+  expect([said("met"), said("contradicts"), said("-"), mood("missed"), mood("contradicts"), mood("reproduced"), mood("-")]).toEqual([
+    "met", "contradicts", "–", "bad", "bad", "good", "dim",
   ]);
 });
 

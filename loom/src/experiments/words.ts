@@ -67,34 +67,14 @@ export function active(r: ExperimentRun | undefined): boolean {
   return r?.state === "waiting" || r?.state === "running";
 }
 
-/** holds says in words what a verdict means. */
-export function holds(verdict: string | undefined): string {
-  switch (verdict) {
-    case "met":
-      return "holds: met";
-    case "as the paper":
-      return "holds: as the paper";
-    case "MISSED":
-      return "does not hold: missed";
-    case "not as the paper":
-      return "does not hold: not as the paper";
-    case "undecided":
-      return "undecided: the bound is within the interval";
-    case "shows nothing":
-      return "shows nothing: the interval includes 1";
-    case "no verdict":
-      return "no verdict: the machine was disturbed";
-    case "-":
-    case "":
-    case undefined:
-      return "nothing is asked";
-  }
-  return verdict;
+/** said is a verdict as it is written: nothing is asked where there is none. */
+export function said(verdict: string | undefined): string {
+  return !verdict || verdict === "-" ? "–" : verdict;
 }
 
 /** mood is the class in which a verdict is written. */
 export function mood(verdict: string | undefined): "good" | "bad" | "warn" | "dim" {
-  if (verdict === "met" || verdict === "as the paper") return "good";
-  if (verdict === "MISSED" || verdict === "not as the paper") return "bad";
+  if (verdict === "met" || verdict === "reproduced") return "good";
+  if (verdict === "missed" || verdict === "contradicts") return "bad";
   return verdict === "undecided" || verdict === "no verdict" || verdict === "not measured" ? "warn" : "dim";
 }

@@ -21,7 +21,7 @@ import (
 // services that the others have in four.
 const (
 	monolith = "single"
-	same     = "same services"
+	same     = "same"
 )
 
 // path is two hosts of Fig. 8 and the switches between them.
@@ -46,7 +46,7 @@ func firstPacket() experiments.Experiment {
 switches), about ten times between H1 and H10 (five switches); gRPC is like REST, a little faster. REST is also slow for
 rule updates, compared with WebSocket and with plain Ryu. Normal flow is the same over all: 0.01 ms on average. Averages of
 30 runs, variance below 5 %. (The figure's own numbers are not in its text.)`,
-		Method: `Controllers of one process, with every service (single) and with those that the others have (same services), and of four
+		Method: `Controllers of one process, with every service (single) and with those that the others have (same), and of four
 (southbound | discovery, hosts | paths, forwarding | northbound) over each transport, each with real switches of its own, take turns run by run. A run gives both hosts addresses that nobody has heard
 of. first_ms: round trip of the first ping, ARP included. steady_ms: median round trip of the next 20. update_ms: the flow
 entries of the pair are removed from all switches, as if they had expired; round trip of the next ping. The latencies of first

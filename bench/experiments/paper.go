@@ -12,11 +12,11 @@ import (
 )
 
 // PaperValues is what a paper's figures show, as far as it can be read: lines
-// of CSV with the columns figure, series, x, y and source.
+// of CSV with the columns figure, series, x, y, the unit of y, and the source.
 type PaperValues string
 
 // paperColumns are the columns of the paper's values.
-var paperColumns = []string{"figure", "series", "x", "y", "source"}
+var paperColumns = []string{"figure", "series", "x", "y", "unit", "source"}
 
 // ReadPaper reads a file that is built in.
 func ReadPaper(files embed.FS, name string) PaperValues {
@@ -37,11 +37,27 @@ func (p PaperValues) Rows() ([][]string, error) {
 		return nil, fmt.Errorf("want the columns %s", strings.Join(paperColumns, ","))
 	}
 	for i, row := range rows[1:] {
-		if _, err := strconv.ParseFloat(row[3], 64); err != nil || row[4] == "" {
-			return nil, fmt.Errorf("line %d: want a number and its source, got %q", i+2, row)
+		if _, err := strconv.ParseFloat(row[3], 64); err != nil || row[4] == "" || row[5] == "" {
+			return nil, fmt.Errorf("line %d: want a number, its unit and its source, got %q", i+2, row)
 		}
 	}
 	return rows[1:], nil
+}
+
+// Number returns the paper's number of a series of a figure at x. To ask for one that
+// there is not is a mistake of the program.
+func (p PaperValues) Number(figure, series, x string) float64 {
+	rows, err := p.Rows()
+	if err != nil {
+		panic(err) // it is built in, and tested
+	}
+	for _, row := range rows {
+		if row[0] == figure && row[1] == series && row[2] == x {
+			v, _ := strconv.ParseFloat(row[3], 64)
+			return v
+		}
+	}
+	panic(fmt.Sprintf("the paper has no %s, %s, %q", figure, series, x))
 }
 
 // Series returns the paper's points of a series of a figure. x is a number, or
@@ -65,7 +81,7 @@ func (p PaperValues) Series(name, series string, kind figure.Kind, axis figure.A
 		}
 		y, _ := strconv.ParseFloat(row[3], 64)
 		s.Points = append(s.Points, figure.Point{X: at, Y: figure.Number(y)})
-		s.Source = row[4]
+		s.Source = row[5]
 	}
 	return s
 }

@@ -52,7 +52,7 @@ the hierarchy does not, or the other way, or that are no path. All partitions sh
 again, at another height. Weft's own way, repair, has so little to do in one partition that dividing it cannot pay.`,
 		Runs: 10, QuickRuns: 2, Transports: []string{"grpc"},
 		Statements: []experiments.Statement{
-			experiments.Value(8, 0).Said("best", "8 partitions"),
+			experiments.Value(paperValues.Number("Fig. 4", "best", ""), 0).Said("best", "8 partitions"),
 			experiments.Below().Said("falls", "decreases rapidly from 1 to 8 partitions"),
 			experiments.Above().Said("climbs", "starts to climb after 8"),
 		},

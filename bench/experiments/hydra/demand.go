@@ -40,15 +40,8 @@ the process itself included.`,
 failure instead of computing all anew, so DJ takes next to nothing. Memory is compared for the whole network only (one partition):
 what the paper's Table 1 is of; the rows of other sizes have no value of the paper's.`,
 		Runs: 10, QuickRuns: 1, Transports: []string{"grpc"},
-		Statements: []experiments.Statement{
-			experiments.Value(45./7, .25).OfRatio().Said("RL to FW", "45 % to 7 % at 50,000/s with 50,000 rules"),
-			experiments.Value(15./45, .25).OfRatio().Said("idle to RL", "15 % to 45 % at 50,000/s"),
-			experiments.Value(3./45, .25).OfRatio().Said("HB to RL", "3 % to 45 % at 50,000/s"),
-			experiments.Below().Said("DJ falls", "reduces with the number of partitions"),
-			experiments.Value(6.25/3.75, .25).OfRatio().Said("DJ to RL, memory", "6.25 to 3.75 GB"),
-			experiments.Value(3.75/1.25, .25).OfRatio().Said("RL to FW, memory", "3.75 to 1.25 GB"),
-		},
-		Columns: []string{"kind", "rate", "service", "cpu_percent", "memory_mib", "answered_per_s", "changes_per_s"},
+		Statements: demandStatements(),
+		Columns:    []string{"kind", "rate", "service", "cpu_percent", "memory_mib", "answered_per_s", "changes_per_s"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {
 			for _, of := range demandControllers(p.Quick) {
 				list = append(list, experiments.Case{Name: of.String(), Setup: of.setup(), Open: of.open})
@@ -56,6 +49,20 @@ what the paper's Table 1 is of; the rows of other sizes have no value of the pap
 			return list
 		},
 		Sum: sumDemands,
+	}
+}
+
+// demandStatements are those of section 5.2.
+func demandStatements() []experiments.Statement {
+	lookup := paperValues.Number("Fig. 5", "RL", "50000")
+	memory := func(service string) float64 { return paperValues.Number("Table 1", "memory", service) }
+	return []experiments.Statement{
+		experiments.Value(lookup/paperValues.Number("Fig. 5", "FW", "50000"), .25).OfRatio().Said("RL to FW", "45 % to 7 % at 50,000/s with 50,000 rules"),
+		experiments.Value(paperValues.Number("Fig. 5", "idle", "all")/lookup, .25).OfRatio().Said("idle to RL", "15 % to 45 % at 50,000/s"),
+		experiments.Value(paperValues.Number("Fig. 5", "HB", "all")/lookup, .25).OfRatio().Said("HB to RL", "3 % to 45 % at 50,000/s"),
+		experiments.Below().Said("DJ falls", "reduces with the number of partitions"),
+		experiments.Value(memory("DJ")/memory("RL"), .25).OfRatio().Said("DJ to RL, memory", "6.25 to 3.75 GB"),
+		experiments.Value(memory("RL")/memory("FW"), .25).OfRatio().Said("RL to FW, memory", "3.75 to 1.25 GB"),
 	}
 }
 

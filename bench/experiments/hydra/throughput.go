@@ -46,7 +46,7 @@ about a millisecond (weft bench paths), at a failure every 10 s less than a thou
 there is nothing to gain by moving it.`,
 		Runs: 10, QuickRuns: 1, Transports: []string{"grpc"},
 		Statements: []experiments.Statement{
-			experiments.AtLeast(1.5, .25).OfRatio().Said("hybrid to topological", "well beyond 60,000 to about 40,000"),
+			experiments.AtLeast(paperValues.Number("Fig. 6", "hybrid, 1 of 8", "60000")/paperValues.Number("Fig. 6", "topological, 1 of 16", "60000"), .25).OfRatio().Said("hybrid to topological", "well beyond 60,000 to about 40,000"),
 		},
 		Columns: []string{"injected_per_s", "achieved_per_s", "lost", "to_host_percent", "p50_ms", "p99_ms", "per_cpu_s"},
 		Cases:   throughputCases, Sum: sumThroughput,

@@ -66,12 +66,12 @@ open for all of them and joins calls that are under way, so that transports diff
 func firstPacketStatements() []experiments.Statement {
 	return []experiments.Statement{
 		experiments.Above().Said("first packet to normal flow", "the major delay is on the first packet"),
-		experiments.Value(7, .25).OfRatio().Said("REST to WebSocket, H1-H3", "7 times"),
-		experiments.Value(10, .25).OfRatio().Said("REST to WebSocket, H1-H10", "about 10 times"),
+		experiments.Value(paperValues.Number("Fig. 9", "REST to WebSocket", "first\nH1-H3"), .25).OfRatio().Said("REST to WebSocket, H1-H3", "7 times"),
+		experiments.Value(paperValues.Number("Fig. 9", "REST to WebSocket", "first\nH1-H10"), .25).OfRatio().Said("REST to WebSocket, H1-H10", "about 10 times"),
 		experiments.Above().Said("update, REST to WebSocket", "REST is high, compared with WebSocket"),
 		experiments.Range(.75, 1, 0).OfRatio().Said("gRPC to REST", "like REST, a little faster"),
 		experiments.Value(1, .25).OfRatio().Said("normal flow", "the same over all"),
-		experiments.AtMost(5, 0).Said("variation", "below 5 %"),
+		experiments.AtMost(paperValues.Number("Fig. 9", "variance", ""), 0).Said("variation", "below 5 %"),
 	}
 }
 
@@ -262,7 +262,7 @@ func sumFirstPacket(c *experiments.Context) error {
 		}
 	}
 	c.Compare(
-		experiments.Claim{What: "normal flow, median over all, H1-H10", Paper: "0.01 ms, on its machine", Value: 0.01, Unit: "ms"}.
+		experiments.Claim{What: "normal flow, median over all, H1-H10", Paper: "0.01 ms, on its machine", Value: paperValues.Number("Fig. 9", "normal flow", ""), Unit: "ms"}.
 			Of(measure.Median(overCases(steady, quantile.Median[float64]))),
 		claim("normal flow, slowest to fastest case of the same services, H1-H10", "normal flow").
 			Of(measure.Median(overCases(steady[1:], func(v []float64) float64 { return slices.Max(v) / slices.Min(v) }))).Beside(same, cases[len(cases)-1]),

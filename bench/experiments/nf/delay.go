@@ -33,16 +33,25 @@ func delay() experiments.Experiment {
 		Method:    testbedMethod + ` From one and two instances the others are predicted by plan/size (predicted_ms) before they are looked at.`,
 		Deviation: testbedDeviation,
 		Runs:      10, QuickRuns: 2, Transports: []string{"grpc"},
-		Statements: []experiments.Statement{
-			experiments.Above().Said("switches of contexts", "copies switch contexts more than chains"),
-			experiments.Value(.25, .25).OfRatio().Said("splitting to chaining", "0.0005 to 0.002 ms for two"),
-			experiments.Range(2, 4, 0).Said("best n, one CPU", "2 or 4"),
-			experiments.Range(2, 16, 0).Said("best n, a CPU each", "2, 4, 8 or 16"),
-			experiments.Below().Said("copies to chain", "less for copies, for all n"),
-		},
-		Columns: columns(), Lasting: true,
+		Statements: delayStatements(),
+		Columns:    columns(), Lasting: true,
 		Cases: func(p experiments.Parameters) []experiments.Case { return cases(p.Quick) },
 		Sum:   sumDelay,
+	}
+}
+
+// delayStatements are those of sections IV.A.1 and IV.B.1.
+func delayStatements() []experiments.Statement {
+	best := func(where string) experiments.Statement {
+		return experiments.Range(paperValues.Number("Fig. 6", where, "fewest"), paperValues.Number("Fig. 6", where, "most"), 0)
+	}
+	split, chained := paperValues.Number("Fig. 3", "traffic distribution", "2"), paperValues.Number("Fig. 3", "microservice overhead", "2")
+	return []experiments.Statement{
+		experiments.Above().Said("switches of contexts", "copies switch contexts more than chains"),
+		experiments.Value(split/chained, .25).OfRatio().Said("splitting to chaining", "0.0005 to 0.002 ms for two"),
+		best("best n, one CPU").Said("best n, one CPU", "2 or 4"),
+		best("best n, a CPU each").Said("best n, a CPU each", "2, 4, 8 or 16"),
+		experiments.Below().Said("copies to chain", "less for copies, for all n"),
 	}
 }
 

@@ -73,10 +73,10 @@ func (d modelled) bestStatement() string { return "best n, " + d.String() }
 
 // modelStatements are those of section IV.A.
 func modelStatements() (list []experiments.Statement) {
-	for i, d := range lines() {
+	for _, d := range lines() {
 		if d.shared {
-			best := size.PaperBest()[i]
-			list = append(list, experiments.Value(float64(best), 0).Said(d.bestStatement(), fmt.Sprintf("best n is %d", best)))
+			best := paperValues.Number("Fig. 5", "best n", fmt.Sprint(d.overhead))
+			list = append(list, experiments.Value(best, 0).Said(d.bestStatement(), fmt.Sprintf("best n is %.0f", best)))
 		}
 	}
 	return append(list, experiments.Below().Said("falls", "always falls with n"))

@@ -40,8 +40,8 @@ Weft's: apt-get install --no-install-recommends openvpn.`,
 AES perhaps, says nothing of cipher or options.`,
 		Runs: 30, QuickRuns: 20, Transports: []string{"grpc"},
 		Statements: []experiments.Statement{
-			experiments.Value(1/.92, .05).OfRatio().Said("VXLAN", "saturates at 8 % less"),
-			experiments.Value(4, .25).OfRatio().Said("OpenVPN", "saturates at a fourth"),
+			experiments.Value(1/(1-paperValues.Number("Fig. 15", "saturation less", "VXLAN")/100), .05).OfRatio().Said("VXLAN", "saturates at 8 % less"),
+			experiments.Value(paperValues.Number("Fig. 15", "saturation lower", "OpenVPN"), .25).OfRatio().Said("OpenVPN", "saturates at a fourth"),
 		},
 		Columns: costColumns,
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {

@@ -40,3 +40,10 @@ func TestExperiments(t *testing.T) {
 		})
 	}
 }
+
+// What the paper is said to show can be read.
+func TestPaper(t *testing.T) {
+	if rows, err := paperValues.Rows(); err != nil || len(rows) == 0 {
+		t.Errorf("%d lines, %v", len(rows), err)
+	}
+}

@@ -24,9 +24,9 @@ ratio depends on what the rest takes: with switches in user space and every proc
 containers. On a busy machine the 95th percentile is mostly the wait for a processor.`,
 		Runs: 10, QuickRuns: 2, Transports: []string{"grpc"},
 		Statements: []experiments.Statement{
-			experiments.Value(1, .25).OfRatio().Said("sdn", "almost identical"),
-			experiments.Value(2, .25).OfRatio().Said("independent", "2 times"),
-			experiments.Value(4, .25).OfRatio().Said("co-located", "4 times"),
+			experiments.Value(paperValues.Number("Fig. 6", "to direct", "SDN"), .25).OfRatio().Said("sdn", "almost identical"),
+			experiments.Value(paperValues.Number("Fig. 6", "to direct", "independent"), .25).OfRatio().Said("independent", "2 times"),
+			experiments.Value(paperValues.Number("Fig. 6", "to direct", "co-located"), .25).OfRatio().Said("co-located", "4 times"),
 		},
 		Columns: []string{"rate", "p50_ms", "p95_ms", "failed"},
 		Cases: func(p experiments.Parameters) (list []experiments.Case) {

@@ -151,12 +151,12 @@ func Run(ctx context.Context, e Experiment, p Parameters, dir string, limit time
 			c.claims[i].Figure = c.drawn[0].Name
 		}
 	}
-	for i := range c.drawn { // what was not measured is no value of any of them
-		c.drawn[i].Notes = append(c.drawn[i].Notes, s.failures()...)
-	}
 	s.Setups = map[string]Setup{}
 	for _, of := range e.Cases(p) {
 		s.Setups[of.Name] = of.Setup
+	}
+	for i := range c.drawn { // what was not measured is no value of any of them
+		c.drawn[i].Notes = append(append(c.drawn[i].Notes, unlikeNotes(c.drawn[i], s.Setups)...), s.failures()...)
 	}
 	compareLike(c.claims, s.Setups)
 	s.Rounds = c.made(e.Cases(p))

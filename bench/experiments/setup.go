@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weft-sdn/weft/bench/experiments/figure"
 	"github.com/weft-sdn/weft/test/testbed"
 )
 
@@ -82,6 +83,37 @@ func (s Setup) Unlike(other Setup, about ...string) string {
 		return ""
 	}
 	return "unlike are compared: " + strings.Join(list, "; ")
+}
+
+// others names the parts in which a setup differs from another.
+func (s Setup) others(than Setup) (names []string) {
+	theirs := than.parts()
+	for i, part := range s.parts() {
+		if part.value != theirs[i].value {
+			names = append(names, part.name)
+		}
+	}
+	return names
+}
+
+// unlikeNotes says which cases that a figure shows beside its first one were measured
+// under another setup.
+func unlikeNotes(f figure.Figure, setups map[string]Setup) (notes []string) {
+	shown := figure.Cases([]figure.Figure{f})
+	of := map[string][]string{} // cases by what differs
+	var order []string
+	for _, name := range shown {
+		if differs := strings.Join(setups[name].others(setups[shown[0]]), ", "); differs != "" {
+			if of[differs] == nil {
+				order = append(order, differs)
+			}
+			of[differs] = append(of[differs], name)
+		}
+	}
+	for _, differs := range order {
+		notes = append(notes, fmt.Sprintf("Not as %s in %s: %s.", shown[0], differs, strings.Join(of[differs], "; ")))
+	}
+	return notes
 }
 
 // Declared reports whether all parts of the setup are there.

@@ -1,8 +1,10 @@
 package experiments
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/weft-sdn/weft/bench/experiments/figure"
 	"github.com/weft-sdn/weft/test/testbed"
 )
 
@@ -34,6 +36,10 @@ func TestVerdictOfUnlike(t *testing.T) {
 		if c := claims[0]; c.Reproduced() != test.want || c.Void != test.void {
 			t.Errorf("%s: %s, %q; want %s, %q", name, c.Reproduced(), c.Void, test.want, test.void)
 		}
+	}
+	f := figure.Figure{Panels: []figure.Panel{{Series: []figure.Series{{Points: []figure.Point{{Case: "grpc"}, {Case: "ws"}, {Case: "busy"}, {Case: "urgent"}, {Case: "single"}}}}}}}
+	if notes := unlikeNotes(f, setups); !slices.Equal(notes, []string{"Not as grpc in load: busy.", "Not as grpc in priority, processors: urgent.", "Not as grpc in services: single."}) {
+		t.Errorf("beside each other in a figure: %q", notes)
 	}
 	if !setups["single"].Declared() || (Setup{Load: "some"}).Declared() {
 		t.Error("a setup is declared if all of it is there")

@@ -44,7 +44,7 @@ func rehearsed(experiment, name string, round int) (rows [][]string) {
 	case "hydra-throughput":
 		most := 50_000
 		if name == generatorOnly {
-			most = 2_000_000
+			most = 5_000_000
 		}
 		for _, load := range injected(false) {
 			rows = append(rows, []string{strconv.Itoa(load), v(float64(min(load, most)) + 1000), "0", "100", "1", "2", v(70_000)})

@@ -42,9 +42,9 @@ decisions encoded; also: go test ./bench/experiments/hydra -run - -bench LookupA
 (services/forwarding/pathtable.go) and has them computed again beside the packets when links have changed; only the first
 packet of a pair, or of one whose link is lost, waits for path computation. The paper compares a partition on two cores
 (hybrid, of 8) with one on one core (topological, of 16): its 1.5 is for each partition, and 0.75 for each core. Its reason
-for hybrid slicing, that path computation takes from the lookup, does not hold here: after a failure paths are repaired within
-about a millisecond (weft bench paths), at a failure every 10 s less than a thousandth of a processor (hydra-demand: DJ), so
-there is nothing to gain by moving it.`,
+for hybrid slicing is that path computation takes from the lookup. Here paths are repaired within about a millisecond after a
+failure (weft bench paths), at a failure every 10 s less than a thousandth of a processor (hydra-demand: DJ); that there is
+therefore nothing to gain by moving it is likely, and not tested with a computation as expensive as the paper's.`,
 		Runs: 10, QuickRuns: 1, Transports: []string{"grpc"},
 		Statements: []experiments.Statement{
 			experiments.AtLeast(paperValues.Number("Fig. 6", "hybrid, 1 of 8", "60000")/paperValues.Number("Fig. 6", "topological, 1 of 16", "60000"), .25).OfRatio().Said("hybrid to topological", "well beyond 60,000 to about 40,000"),

@@ -1,0 +1,192 @@
+package assign
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// best returns the path of a demand that makes γT grow least, given the loads without it, and by
+// how much; nil if no path has room and meets the demand's constraints. With a bound on delay
+// or links it is the best of those that a Lagrange multiplier on that bound finds.
+func (a *Assignment) best(i int) (path []int, grows float64) {
+	d, p, f := &a.p.Demands[i], a.p, a.find
+	a.mark(i)
+	apart := len(a.apart[i]) > 0
+	price := 0.0
+	length := func(l int) float64 {
+		k := &p.Links[l]
+		if k.Closed || d.Avoid != nil && d.Avoid[l] || !p.fits(l, a.Load[l], d.Rate) || apart && f.forbidden(d, l) {
+			return math.Inf(1)
+		}
+		x := p.more(l, a.Load[l], d.Rate) + d.Rate*hopDelay
+		if price > 0 {
+			x += price * p.weight(d, l)
+		}
+		return x
+	}
+	try := func() []int {
+		f.tree(d.From, d.To, length)
+		return f.path(d.From, d.To)
+	}
+	path = try()
+	if path != nil && !p.within(d, path) {
+		path = nil
+		low, high := 0.0, 0.0
+		for price = d.Rate * hopDelay; high == 0 && price < d.Rate*1e6; price *= 8 {
+			if found := try(); p.within(d, found) {
+				path, high = found, price
+			} else {
+				low = price
+			}
+		}
+		for range 12 {
+			if high == 0 {
+				break
+			}
+			if price = (low + high) / 2; low > 0 {
+				price = math.Sqrt(low * high)
+			}
+			if found := try(); p.within(d, found) {
+				path, high = found, price
+			} else {
+				low = price
+			}
+		}
+	}
+	return path, a.grows(i, path)
+}
+
+// grows returns by how much γT grows where a demand, which has no path, gets one.
+func (a *Assignment) grows(i int, path []int) (sum float64) {
+	for _, l := range path {
+		sum += a.p.more(l, a.Load[l], a.p.Demands[i].Rate)
+	}
+	return sum
+}
+
+// weight returns the share of a link in the bounds of a demand.
+func (p *Problem) weight(d *Demand, l int) (share float64) {
+	if d.MaxDelay > 0 {
+		share = p.Links[l].Delay / d.MaxDelay
+	}
+	if d.MaxHops > 0 {
+		share += 1 / float64(d.MaxHops)
+	}
+	return share
+}
+
+// within reports whether a path keeps the bounds of a demand.
+func (p *Problem) within(d *Demand, path []int) bool {
+	sum := 0.0
+	for _, l := range path {
+		sum += p.Links[l].Delay
+	}
+	return (d.MaxHops == 0 || len(path) <= d.MaxHops) && (d.MaxDelay == 0 || sum <= d.MaxDelay*(1+1e-9))
+}
+
+// mark marks what a demand shares with none of the paths that it is to be apart from.
+func (a *Assignment) mark(i int) {
+	f := a.find
+	f.cables.clear()
+	f.nodes.clear()
+	f.risks.clear()
+	for _, x := range a.apart[i] {
+		path := a.Paths[x.Demand]
+		for k, l := range path {
+			f.cables.add(a.p.Links[l].Cable)
+			if x.Nodes && k > 0 {
+				f.nodes.add(a.p.Links[l].From)
+			}
+			if x.Risks {
+				for _, r := range a.p.Links[l].Risks {
+					f.risks.add(r)
+				}
+			}
+		}
+	}
+}
+
+// forbidden reports whether a link shares something that is marked.
+func (f *finder) forbidden(d *Demand, l int) bool {
+	k := &f.p.Links[l]
+	return f.cables.has(k.Cable) || k.To != d.To && f.nodes.has(k.To) || slices.ContainsFunc(k.Risks, f.risks.has)
+}
+
+// Place gives a path to each demand that has none, where one has room: the more important ones
+// first, of equally important ones the larger. It returns how many have none after that.
+func (a *Assignment) Place() (left int) {
+	var list []int
+	for i := range a.Paths {
+		if len(a.Paths[i]) == 0 && !a.p.Demands[i].Fixed {
+			list = append(list, i)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y int) int {
+		d, e := &a.p.Demands[x], &a.p.Demands[y]
+		return cmp.Or(cmp.Compare(d.Priority, e.Priority), cmp.Compare(e.Rate, d.Rate))
+	})
+	for _, i := range list {
+		if path, _ := a.best(i); path != nil {
+			a.put(i, path)
+		} else {
+			left++
+		}
+	}
+	return left
+}
+
+// passes bounds how often Improve looks at all demands.
+const passes = 30
+
+// Improve moves single demands to other paths as long as each move lowers the mean delay by more than a
+// share of what it was at the beginning, and moves those back that in the end gain less. Nobody
+// loses a path.
+func (a *Assignment) Improve(least float64) {
+	total := a.p.total(a.Load)
+	least = max(least, 1e-12) * total
+	began := slices.Clone(a.Paths)
+	for range passes {
+		gain := 0.0
+		for i := range a.Paths {
+			gain += a.improve(i, least)
+		}
+		if gain <= max(least, 1e-5*total) {
+			break
+		}
+	}
+	for i, was := range began {
+		if now := a.Paths[i]; !slices.Equal(now, was) {
+			a.take(i)
+			if a.allowed(i, was) && a.grows(i, was)-a.grows(i, now) < least {
+				now = was
+			}
+			a.put(i, now)
+		}
+	}
+}
+
+// improve moves one demand, if γT falls by more than least, and returns by how much it falls.
+func (a *Assignment) improve(i int, least float64) (gain float64) {
+	if len(a.Paths[i]) == 0 || a.p.Demands[i].Fixed {
+		return 0
+	}
+	was := a.take(i)
+	stays := a.grows(i, was)
+	path, moves := a.best(i)
+	if path == nil || stays-moves <= least {
+		a.put(i, was)
+		return 0
+	}
+	a.put(i, path)
+	return stays - moves
+}
+
+// allowed reports whether a demand, which has no path, may have one.
+func (a *Assignment) allowed(i int, path []int) bool {
+	d := &a.p.Demands[i]
+	a.mark(i)
+	return !slices.ContainsFunc(path, func(l int) bool {
+		return !a.p.fits(l, a.Load[l], d.Rate) || a.find.forbidden(d, l)
+	})
+}

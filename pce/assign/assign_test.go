@@ -202,6 +202,66 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
+// Moves lead from one assignment to the other; no link holds too much on the way, and what
+// is apart stays apart.
+func TestMoves(t *testing.T) {
+	made := 0
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		p := random(r, 8, 12)
+		a := p.Present()
+		a.Place()
+		for i := range p.Demands { // any paths that meet the demands
+			d := &p.Demands[i]
+			d.Path = a.Paths[i]
+			d.Fixed = r.IntN(8) == 0
+		}
+		for l := range p.Links {
+			if c := &p.Links[l].Capacity; *c > 0 {
+				*c = max(a.Load[l], *c*(0.5+r.Float64()))
+			}
+		}
+		before, to := p.Present(), p.Present()
+		to.Improve(1e-3)
+		verify(t, to)
+		atOnce := 1 + r.IntN(3)
+		gain := 0.0
+		now := p.Present()
+		for _, step := range to.Moves(atOnce) {
+			if len(step) == 0 || len(step) > atOnce {
+				t.Fatalf("seed %d: a step of %d moves", seed, len(step))
+			}
+			held := slices.Clone(now.Load)
+			for _, m := range step {
+				if !slices.Equal(now.Paths[m.Demand], m.From) || p.Demands[m.Demand].Fixed {
+					t.Fatalf("seed %d: %+v from %v", seed, m, now.Paths[m.Demand])
+				}
+				for _, l := range m.To {
+					if !slices.Contains(m.From, l) {
+						held[l] += p.Demands[m.Demand].Rate
+					}
+				}
+				now.take(m.Demand)
+				now.put(m.Demand, m.To)
+				gain += m.Gain
+				made++
+			}
+			for l, sum := range held {
+				if !p.fits(l, sum, 0) {
+					t.Fatalf("seed %d: link %d holds %v of %v", seed, l, sum, p.Links[l].Capacity)
+				}
+			}
+			verify(t, now)
+		}
+		if math.Abs(before.MeanDelay()-now.MeanDelay()-gain) > 1e-9 || math.Abs(now.MeanDelay()-to.MeanDelay()) > 1e-12 {
+			t.Errorf("seed %d: %v after %v, want %v; moves gain %v", seed, now.MeanDelay(), before.MeanDelay(), to.MeanDelay(), gain)
+		}
+	}
+	if made < 100 {
+		t.Errorf("%d moves", made)
+	}
+}
+
 // What cannot be is refused.
 func TestCheck(t *testing.T) {
 	for name, spoil := range map[string]func(p *Problem){

@@ -71,6 +71,12 @@ func (r *repairer) repair(ctx context.Context) {
 		}
 		changes = append(changes, r.route(ctx, list)...)
 	}
+	r.install(ctx, changes)
+}
+
+// install has switches take new paths, which are stored, and gives up old ones. It is called
+// by who has the turn.
+func (r *repairer) install(ctx context.Context, changes []change) {
 	if len(changes) == 0 {
 		return
 	}
@@ -218,7 +224,7 @@ func (r *repairer) settled(ctx context.Context, q *quest) *change {
 	s.lack = ""
 	primary, standby := b.arrange(s, q)
 	b.mu.Unlock()
-	c, err := r.keep(ctx, t, displaced != "" && len(q.found) == 0, primary, standby)
+	c, err := r.keep(ctx, t, placing{primary: primary, standby: standby, loses: displaced != "" && len(q.found) == 0})
 	switch {
 	case err != nil:
 		r.lacks(t.name, err.Error())
@@ -287,9 +293,14 @@ func (b *store) labelled(t *tunnel, paths ...lsp) (now *tunnel, taken []lspHop, 
 	return t.with(paths[0], paths[1]), taken, nil
 }
 
-// keep stores a tunnel with its paths; lose says that it has lost its bandwidth for
-// want of another path. It returns nil if the switches have them already.
-func (r *repairer) keep(ctx context.Context, t *tunnel, lose bool, paths ...lsp) (*change, error) {
+// A placing is the paths that a tunnel gets.
+type placing struct {
+	primary, standby lsp
+	loses            bool // it has lost its bandwidth for want of another path
+}
+
+// keep stores a tunnel with its paths. It returns nil if the switches have them already.
+func (r *repairer) keep(ctx context.Context, t *tunnel, p placing) (*change, error) {
 	b := r.b
 	var taken []lspHop
 	gone := errors.New("changed meanwhile")
@@ -297,13 +308,13 @@ func (r *repairer) keep(ctx context.Context, t *tunnel, lose bool, paths ...lsp)
 		if old != t {
 			return nil, gone // it is seen to again
 		}
-		c, list, err := b.labelled(t, paths...)
+		c, list, err := b.labelled(t, p.primary, p.standby)
 		if err != nil {
 			return nil, err
 		}
 		taken = list
 		s := b.status[t.name]
-		if s.reroute = false; !lose {
+		if s.reroute = false; !p.loses {
 			s.displaced = ""
 		}
 		if !c.equal(t) {
@@ -325,7 +336,7 @@ func (r *repairer) keep(ctx context.Context, t *tunnel, lose bool, paths ...lsp)
 	defer b.mu.Unlock()
 	s := b.status[t.name]
 	if s != nil && s.tunnel == now {
-		if delete(b.needs, t.name); s.displaced != "" && !lose {
+		if delete(b.needs, t.name); s.displaced != "" && !p.loses {
 			b.need(s, s.again)
 		}
 	}

@@ -31,7 +31,7 @@ type status struct {
 }
 
 // path returns the primary or the standby path that the head has.
-func (s *status) path(which int) lsp { return [...]lsp{s.entered.primary, s.entered.standby}[which] }
+func (s *status) path(which int) lsp { return s.entered.both()[which] }
 
 // installed returns the paths that switches have entries of.
 func (s *status) installed() []lsp {

@@ -83,9 +83,12 @@ func (t *tunnel) message() *api.Tunnel {
 	return m
 }
 
+// both returns the primary and the standby path; nil is none.
+func (t *tunnel) both() [2]lsp { return [...]lsp{t.primary, t.standby} }
+
 // paths returns the paths that there are, with the active one first.
 func (t *tunnel) paths(active int) []lsp {
-	list := []lsp{t.primary, t.standby}
+	list := t.both()
 	if active == onStandby {
 		list[0], list[1] = list[1], list[0]
 	}

@@ -32,6 +32,7 @@ type Link struct {
 	Cable    int     // the physical link, from 0 on: both directions have the same
 	Capacity float64 // what demands may take, bit/s; 0: it is not known, and bounds nothing
 	Delay    float64 // propagation, s
+	Latency  float64 // what counts towards MaxDelay, s
 	Risks    []int   // the groups of links that fail together to which it belongs
 	Closed   bool    // no path is moved onto it
 }
@@ -41,7 +42,7 @@ type Demand struct {
 	From, To int
 	Rate     float64 // bit/s, above 0
 	Priority int     // the smaller is placed first
-	MaxDelay float64 // the most propagation delay of its path, s; 0: no bound
+	MaxDelay float64 // the most latency of its path, s; 0: no bound
 	MaxHops  int     // the most links of its path; 0: no bound
 	// Avoid has true for each link that its path may not use; nil: it may use all. Demands with
 	// the same slice are computed together.
@@ -79,8 +80,8 @@ func (p *Problem) Check() error {
 			return fmt.Errorf("link %d: from %d to %d: want two of %d nodes", i, l.From, l.To, p.Nodes)
 		case l.Cable < 0 || l.Cable >= len(p.Links):
 			return fmt.Errorf("link %d: cable %d: want 0 to %d", i, l.Cable, len(p.Links)-1)
-		case !size(l.Capacity) || !size(l.Delay):
-			return fmt.Errorf("link %d: capacity %v bit/s, delay %v s: want finite numbers, at least 0", i, l.Capacity, l.Delay)
+		case !size(l.Capacity) || !size(l.Delay) || !size(l.Latency):
+			return fmt.Errorf("link %d: capacity %v bit/s, delay %v s, latency %v s: want finite numbers, at least 0", i, l.Capacity, l.Delay, l.Latency)
 		}
 	}
 	for i := range p.Demands {
@@ -144,6 +145,12 @@ func (a *Assignment) put(i int, path []int) {
 	for _, l := range path {
 		a.Load[l] += a.p.Demands[i].Rate
 	}
+}
+
+// Set gives a demand another path, whatever it may have.
+func (a *Assignment) Set(i int, path []int) {
+	a.take(i)
+	a.put(i, path)
 }
 
 // take takes the path of a demand away, and returns it.

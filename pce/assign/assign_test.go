@@ -14,7 +14,7 @@ func random(r *rand.Rand, nodes, demands int) *Problem {
 	join := func(x, y int) {
 		cable := len(p.Links)
 		for range 2 {
-			l := Link{From: x, To: y, Cable: cable, Capacity: float64(5+r.IntN(10)) * 1e6, Delay: float64(r.IntN(5)) * 1e-3}
+			l := Link{From: x, To: y, Cable: cable, Capacity: float64(5+r.IntN(10)) * 1e6, Delay: float64(r.IntN(5)) * 1e-3, Latency: float64(r.IntN(5)) * 1e-3}
 			if r.IntN(12) == 0 {
 				l.Capacity = 0
 			}
@@ -67,7 +67,7 @@ func verify(t *testing.T, a *Assignment) {
 			if k.From != at || k.Closed || d.Avoid != nil && d.Avoid[l] {
 				t.Fatalf("demand %d uses link %d from %d at %d", i, l, k.From, at)
 			}
-			at, delay = k.To, delay+k.Delay
+			at, delay = k.To, delay+k.Latency
 			load[l] += d.Rate
 		}
 		if len(path) > 0 && (at != d.To || d.MaxHops > 0 && len(path) > d.MaxHops || d.MaxDelay > 0 && delay > d.MaxDelay+1e-9) {
@@ -241,8 +241,7 @@ func TestMoves(t *testing.T) {
 						held[l] += p.Demands[m.Demand].Rate
 					}
 				}
-				now.take(m.Demand)
-				now.put(m.Demand, m.To)
+				now.Set(m.Demand, m.To)
 				gain += m.Gain
 				made++
 			}

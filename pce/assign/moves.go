@@ -43,8 +43,8 @@ func (a *Assignment) Moves(atOnce int) (steps [][]Move) {
 				continue
 			}
 			before := now.p.total(now.Load)
-			was := now.take(i)
-			now.put(i, a.Paths[i])
+			was := now.Paths[i]
+			now.Set(i, a.Paths[i])
 			step = append(step, Move{i, was, a.Paths[i], now.p.perRate(before-now.p.total(now.Load), rate)})
 		}
 		if len(step) == 0 {

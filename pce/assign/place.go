@@ -68,7 +68,7 @@ func (a *Assignment) grows(i int, path []int) (sum float64) {
 // weight returns the share of a link in the bounds of a demand.
 func (p *Problem) weight(d *Demand, l int) (share float64) {
 	if d.MaxDelay > 0 {
-		share = p.Links[l].Delay / d.MaxDelay
+		share = p.Links[l].Latency / d.MaxDelay
 	}
 	if d.MaxHops > 0 {
 		share += 1 / float64(d.MaxHops)
@@ -80,7 +80,7 @@ func (p *Problem) weight(d *Demand, l int) (share float64) {
 func (p *Problem) within(d *Demand, path []int) bool {
 	sum := 0.0
 	for _, l := range path {
-		sum += p.Links[l].Delay
+		sum += p.Links[l].Latency
 	}
 	return (d.MaxHops == 0 || len(path) <= d.MaxHops) && (d.MaxDelay == 0 || sum <= d.MaxDelay*(1+1e-9))
 }

@@ -17,6 +17,8 @@ type link struct {
 	capacity uint64 // kilobits per second that may be booked; 0: it is not known
 	delay    uint64 // microseconds
 	metric   uint32
+	declared uint64 // the delay that an operator says, microseconds; 0: none
+	colours  []string
 	risks    []string
 }
 
@@ -97,10 +99,11 @@ func (b *store) linkChanged(s nib.Step[nib.Link]) {
 	set := m.GetSettings()
 	now := &link{
 		dst: k.Dst, up: s.Is != nil && m.Usable(), drained: set.GetDrained(),
-		capacity: m.GetCapacityKbps(), delay: uint64(m.GetLatencyUs()), metric: set.GetMetric(), risks: set.GetRiskGroups(),
+		capacity: m.GetCapacityKbps(), delay: uint64(m.GetLatencyUs()), metric: set.GetMetric(),
+		declared: uint64(set.GetDelayUs()), colours: set.GetColours(), risks: set.GetRiskGroups(),
 	}
-	if d := set.GetDelayUs(); d > 0 {
-		now.delay = uint64(d)
+	if now.declared > 0 {
+		now.delay = now.declared
 	}
 	b.learn(k.Src, k.Dst, now)
 }

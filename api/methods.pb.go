@@ -423,6 +423,10 @@ var (
 	// Has discovery keep that a link is drained, and tunnels leave it: they move to other paths
 	// before they leave the old ones.
 	DrainLink = Method[DrainLinkRequest, DrainLinkResponse]{"tunnels.DrainLink"}
+	// Moves tunnels that book bandwidth to other paths, so that the mean delay of what is booked
+	// falls, each make-before-break; or says which would move, and what it gains. Answers when they
+	// have moved. Aborted while another call does so.
+	OptimiseTunnels = Method[OptimiseTunnelsRequest, OptimiseTunnelsResponse]{"tunnels.OptimiseTunnels"}
 	// The tunnels, by name.
 	ListTunnels = Method[ListTunnelsRequest, ListTunnelsResponse]{"tunnels.ListTunnels"}
 )
@@ -571,6 +575,7 @@ var methods = []AnyMethod{
 	SetTunnels,
 	DeleteTunnel,
 	DrainLink,
+	OptimiseTunnels,
 	ListTunnels,
 }
 

@@ -92,7 +92,9 @@ type Tunnel struct {
 	// The path in use where all is well.
 	Primary *LabelSwitchedPath `protobuf:"bytes,10,opt,name=primary,proto3" json:"primary,omitempty"`
 	// The other.
-	Standby       *LabelSwitchedPath `protobuf:"bytes,11,opt,name=standby,proto3" json:"standby,omitempty"`
+	Standby *LabelSwitchedPath `protobuf:"bytes,11,opt,name=standby,proto3" json:"standby,omitempty"`
+	// Whether OptimiseTunnels has chosen its paths: it does not leave them for cheaper ones.
+	Optimised     bool `protobuf:"varint,33,opt,name=optimised,proto3" json:"optimised,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -349,6 +351,13 @@ func (x *Tunnel) GetStandby() *LabelSwitchedPath {
 		return x.Standby
 	}
 	return nil
+}
+
+func (x *Tunnel) GetOptimised() bool {
+	if x != nil {
+		return x.Optimised
+	}
+	return false
 }
 
 // LabelSwitchedPath: a path with its labels.
@@ -1072,6 +1081,310 @@ func (x *StuckTunnel) GetReason() string {
 	return ""
 }
 
+// What OptimiseTunnels is asked. InvalidArgument if a number is out of its bounds.
+type OptimiseTunnelsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only say what would move.
+	DryRun bool `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// The least that all moves together have to gain, percent of the mean delay, at most 100; absent: 5.
+	GainPercent *uint32 `protobuf:"varint,2,opt,name=gain_percent,json=gainPercent,proto3,oneof" json:"gain_percent,omitempty"`
+	// How many tunnels move at the same time, at most 64; 0: 4.
+	AtOnce        uint32 `protobuf:"varint,3,opt,name=at_once,json=atOnce,proto3" json:"at_once,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OptimiseTunnelsRequest) Reset() {
+	*x = OptimiseTunnelsRequest{}
+	mi := &file_tunnels_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OptimiseTunnelsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OptimiseTunnelsRequest) ProtoMessage() {}
+
+func (x *OptimiseTunnelsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OptimiseTunnelsRequest.ProtoReflect.Descriptor instead.
+func (*OptimiseTunnelsRequest) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *OptimiseTunnelsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *OptimiseTunnelsRequest) GetGainPercent() uint32 {
+	if x != nil && x.GainPercent != nil {
+		return *x.GainPercent
+	}
+	return 0
+}
+
+func (x *OptimiseTunnelsRequest) GetAtOnce() uint32 {
+	if x != nil {
+		return x.AtOnce
+	}
+	return 0
+}
+
+// The answer of OptimiseTunnels. What tunnels book counts as traffic, standby paths included; delays are
+// those of eq. (1) of package pce/assign: queues of packets of 1000 octets, and what operators say that
+// links take (LinkSettings.delay_us), not what discovery measures.
+type OptimiseTunnelsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order in which they are made.
+	Moves []*TunnelMove `protobuf:"bytes,1,rep,name=moves,proto3" json:"moves,omitempty"`
+	// What all moves gain, percent of mean_delay; of those that have not been made, too.
+	Gain float64 `protobuf:"fixed64,2,opt,name=gain,proto3" json:"gain,omitempty"`
+	// The mean delay below which no paths get, microseconds.
+	Bound float64 `protobuf:"fixed64,3,opt,name=bound,proto3" json:"bound,omitempty"`
+	// The mean delay before the moves, microseconds; 0 if nothing is booked.
+	MeanDelay float64 `protobuf:"fixed64,4,opt,name=mean_delay,json=meanDelay,proto3" json:"mean_delay,omitempty"`
+	// After those that were made, or would be, microseconds.
+	MeanDelayAfter float64 `protobuf:"fixed64,5,opt,name=mean_delay_after,json=meanDelayAfter,proto3" json:"mean_delay_after,omitempty"`
+	// The largest share of its capacity that is booked on a link before the moves, 0 to 1.
+	WorstLoad float64 `protobuf:"fixed64,6,opt,name=worst_load,json=worstLoad,proto3" json:"worst_load,omitempty"`
+	// After those that were made, or would be.
+	WorstLoadAfter float64 `protobuf:"fixed64,7,opt,name=worst_load_after,json=worstLoadAfter,proto3" json:"worst_load_after,omitempty"`
+	// The link that has worst_load_after, by the port that it leaves by.
+	WorstLink *Location `protobuf:"bytes,8,opt,name=worst_link,json=worstLink,proto3" json:"worst_link,omitempty"`
+	// How many tunnels book bandwidth.
+	Tunnels uint32 `protobuf:"varint,9,opt,name=tunnels,proto3" json:"tunnels,omitempty"`
+	// How many of these stay in any case: pinned, not up, on a link that is drained, or they move only
+	// when they must.
+	Fixed uint32 `protobuf:"varint,10,opt,name=fixed,proto3" json:"fixed,omitempty"`
+	// Why nothing moves; empty if something does.
+	Reason        string `protobuf:"bytes,11,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OptimiseTunnelsResponse) Reset() {
+	*x = OptimiseTunnelsResponse{}
+	mi := &file_tunnels_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OptimiseTunnelsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OptimiseTunnelsResponse) ProtoMessage() {}
+
+func (x *OptimiseTunnelsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OptimiseTunnelsResponse.ProtoReflect.Descriptor instead.
+func (*OptimiseTunnelsResponse) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *OptimiseTunnelsResponse) GetMoves() []*TunnelMove {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+func (x *OptimiseTunnelsResponse) GetGain() float64 {
+	if x != nil {
+		return x.Gain
+	}
+	return 0
+}
+
+func (x *OptimiseTunnelsResponse) GetBound() float64 {
+	if x != nil {
+		return x.Bound
+	}
+	return 0
+}
+
+func (x *OptimiseTunnelsResponse) GetMeanDelay() float64 {
+	if x != nil {
+		return x.MeanDelay
+	}
+	return 0
+}
+
+func (x *OptimiseTunnelsResponse) GetMeanDelayAfter() float64 {
+	if x != nil {
+		return x.MeanDelayAfter
+	}
+	return 0
+}
+
+func (x *OptimiseTunnelsResponse) GetWorstLoad() float64 {
+	if x != nil {
+		return x.WorstLoad
+	}
+	return 0
+}
+
+func (x *OptimiseTunnelsResponse) GetWorstLoadAfter() float64 {
+	if x != nil {
+		return x.WorstLoadAfter
+	}
+	return 0
+}
+
+func (x *OptimiseTunnelsResponse) GetWorstLink() *Location {
+	if x != nil {
+		return x.WorstLink
+	}
+	return nil
+}
+
+func (x *OptimiseTunnelsResponse) GetTunnels() uint32 {
+	if x != nil {
+		return x.Tunnels
+	}
+	return 0
+}
+
+func (x *OptimiseTunnelsResponse) GetFixed() uint32 {
+	if x != nil {
+		return x.Fixed
+	}
+	return 0
+}
+
+func (x *OptimiseTunnelsResponse) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// TunnelMove: a tunnel goes from one path to another.
+type TunnelMove struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the tunnel.
+	Tunnel string `protobuf:"bytes,1,opt,name=tunnel,proto3" json:"tunnel,omitempty"`
+	// primary or standby: which of its paths.
+	Which string `protobuf:"bytes,2,opt,name=which,proto3" json:"which,omitempty"`
+	// The switches of the path that it leaves, from head to tail.
+	From []string `protobuf:"bytes,3,rep,name=from,proto3" json:"from,omitempty"`
+	// Of the one to which it goes.
+	To []string `protobuf:"bytes,4,rep,name=to,proto3" json:"to,omitempty"`
+	// What it gains after those before it, percent of the mean delay before all of them; it may lose
+	// where it makes room for others.
+	Gain float64 `protobuf:"fixed64,5,opt,name=gain,proto3" json:"gain,omitempty"`
+	// planned, moved or failed.
+	State string `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`
+	// Why it has failed: it stays on the path that it had.
+	Reason        string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelMove) Reset() {
+	*x = TunnelMove{}
+	mi := &file_tunnels_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelMove) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelMove) ProtoMessage() {}
+
+func (x *TunnelMove) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelMove.ProtoReflect.Descriptor instead.
+func (*TunnelMove) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *TunnelMove) GetTunnel() string {
+	if x != nil {
+		return x.Tunnel
+	}
+	return ""
+}
+
+func (x *TunnelMove) GetWhich() string {
+	if x != nil {
+		return x.Which
+	}
+	return ""
+}
+
+func (x *TunnelMove) GetFrom() []string {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *TunnelMove) GetTo() []string {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *TunnelMove) GetGain() float64 {
+	if x != nil {
+		return x.Gain
+	}
+	return 0
+}
+
+func (x *TunnelMove) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *TunnelMove) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // What ListTunnels is asked.
 type ListTunnelsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1081,7 +1394,7 @@ type ListTunnelsRequest struct {
 
 func (x *ListTunnelsRequest) Reset() {
 	*x = ListTunnelsRequest{}
-	mi := &file_tunnels_proto_msgTypes[13]
+	mi := &file_tunnels_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1093,7 +1406,7 @@ func (x *ListTunnelsRequest) String() string {
 func (*ListTunnelsRequest) ProtoMessage() {}
 
 func (x *ListTunnelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tunnels_proto_msgTypes[13]
+	mi := &file_tunnels_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1106,7 +1419,7 @@ func (x *ListTunnelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTunnelsRequest.ProtoReflect.Descriptor instead.
 func (*ListTunnelsRequest) Descriptor() ([]byte, []int) {
-	return file_tunnels_proto_rawDescGZIP(), []int{13}
+	return file_tunnels_proto_rawDescGZIP(), []int{16}
 }
 
 // The answer of ListTunnels.
@@ -1120,7 +1433,7 @@ type ListTunnelsResponse struct {
 
 func (x *ListTunnelsResponse) Reset() {
 	*x = ListTunnelsResponse{}
-	mi := &file_tunnels_proto_msgTypes[14]
+	mi := &file_tunnels_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1445,7 @@ func (x *ListTunnelsResponse) String() string {
 func (*ListTunnelsResponse) ProtoMessage() {}
 
 func (x *ListTunnelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tunnels_proto_msgTypes[14]
+	mi := &file_tunnels_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1458,7 @@ func (x *ListTunnelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTunnelsResponse.ProtoReflect.Descriptor instead.
 func (*ListTunnelsResponse) Descriptor() ([]byte, []int) {
-	return file_tunnels_proto_rawDescGZIP(), []int{14}
+	return file_tunnels_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListTunnelsResponse) GetTunnels() []*Tunnel {
@@ -1159,7 +1472,7 @@ var File_tunnels_proto protoreflect.FileDescriptor
 
 const file_tunnels_proto_rawDesc = "" +
 	"\n" +
-	"\rtunnels.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xdb\x11\n" +
+	"\rtunnels.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x81\x12\n" +
 	"\x06Tunnel\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12<\n" +
 	"\x04from\x18\x02 \x01(\tB(\x92\xe1\x18$\n" +
@@ -1214,7 +1527,8 @@ const file_tunnels_proto_rawDesc = "" +
 	"\x06labels\x18\r \x03(\rB\x06\x92\xe1\x18\x020\x01R\x06labels\x12<\n" +
 	"\aprimary\x18\n" +
 	" \x01(\v2\x1a.weft.v1.LabelSwitchedPathB\x06\x92\xe1\x18\x020\x01R\aprimary\x12<\n" +
-	"\astandby\x18\v \x01(\v2\x1a.weft.v1.LabelSwitchedPathB\x06\x92\xe1\x18\x020\x01R\astandby:y\x8a\xe1\x18u\n" +
+	"\astandby\x18\v \x01(\v2\x1a.weft.v1.LabelSwitchedPathB\x06\x92\xe1\x18\x020\x01R\astandby\x12$\n" +
+	"\toptimised\x18! \x01(\bB\x06\x92\xe1\x18\x020\x01R\toptimised:y\x8a\xe1\x18u\n" +
 	"\x06tunnel\x1a\x17weft tunnel get pe1-pe2\"\x04NAME\"\x04FROM\"\x02TO\"\x11GROUP={group|hex}\"\x04PATH\"\x06LABELS\"\x06ACTIVE\"\x19STATE={state}[: {reason}]B\x11\n" +
 	"\x0f_setup_priorityB\x10\n" +
 	"\x0e_hold_priority\":\n" +
@@ -1260,10 +1574,43 @@ const file_tunnels_proto_rawDesc = "" +
 	"\x04lost\x18\x03 \x01(\rR\x04lost\"9\n" +
 	"\vStuckTunnel\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x14\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xbb\x02\n" +
+	"\x16OptimiseTunnelsRequest\x127\n" +
+	"\adry_run\x18\x01 \x01(\bB\x1e\x92\xe1\x18\x1a\n" +
+	"\x18only say what would moveR\x06dryRun\x12\x80\x01\n" +
+	"\fgain_percent\x18\x02 \x01(\rBX\x92\xe1\x18T\n" +
+	"Ithe least that all moves together have to gain, percent of the mean delay\x12\x04gain\x1a\x015H\x00R\vgainPercent\x88\x01\x01\x12T\n" +
+	"\aat_once\x18\x03 \x01(\rB;\x92\xe1\x187\n" +
+	"2how many tunnels move at the same time, at most 64\x1a\x014R\x06atOnceB\x0f\n" +
+	"\r_gain_percent\"\xfa\x02\n" +
+	"\x17OptimiseTunnelsResponse\x12)\n" +
+	"\x05moves\x18\x01 \x03(\v2\x13.weft.v1.TunnelMoveR\x05moves\x12\x12\n" +
+	"\x04gain\x18\x02 \x01(\x01R\x04gain\x12\x14\n" +
+	"\x05bound\x18\x03 \x01(\x01R\x05bound\x12\x1d\n" +
+	"\n" +
+	"mean_delay\x18\x04 \x01(\x01R\tmeanDelay\x12(\n" +
+	"\x10mean_delay_after\x18\x05 \x01(\x01R\x0emeanDelayAfter\x12\x1d\n" +
+	"\n" +
+	"worst_load\x18\x06 \x01(\x01R\tworstLoad\x12(\n" +
+	"\x10worst_load_after\x18\a \x01(\x01R\x0eworstLoadAfter\x120\n" +
+	"\n" +
+	"worst_link\x18\b \x01(\v2\x11.weft.v1.LocationR\tworstLink\x12\x18\n" +
+	"\atunnels\x18\t \x01(\rR\atunnels\x12\x14\n" +
+	"\x05fixed\x18\n" +
+	" \x01(\rR\x05fixed\x12\x16\n" +
+	"\x06reason\x18\v \x01(\tR\x06reason\"\xa0\x01\n" +
+	"\n" +
+	"TunnelMove\x12\x16\n" +
+	"\x06tunnel\x18\x01 \x01(\tR\x06tunnel\x12\x14\n" +
+	"\x05which\x18\x02 \x01(\tR\x05which\x12\x12\n" +
+	"\x04from\x18\x03 \x03(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x03(\tR\x02to\x12\x12\n" +
+	"\x04gain\x18\x05 \x01(\x01R\x04gain\x12\x14\n" +
+	"\x05state\x18\x06 \x01(\tR\x05state\x12\x16\n" +
+	"\x06reason\x18\a \x01(\tR\x06reason\"\x14\n" +
 	"\x12ListTunnelsRequest\"@\n" +
 	"\x13ListTunnelsResponse\x12)\n" +
-	"\atunnels\x18\x01 \x03(\v2\x0f.weft.v1.TunnelR\atunnels2\xd1\r\n" +
+	"\atunnels\x18\x01 \x03(\v2\x0f.weft.v1.TunnelR\atunnels2\xc1\x13\n" +
 	"\aTunnels\x12\x9a\x04\n" +
 	"\tSetTunnel\x12\x19.weft.v1.SetTunnelRequest\x1a\x0f.weft.v1.Tunnel\"\xe0\x03\xea\xe0\x18+\b\x02\x10\x01\x1a\x00\"\n" +
 	"tunnel add*\x17POST /v1/tunnels tunnel\x82\xe1\x18\xac\x03\n" +
@@ -1276,7 +1623,15 @@ const file_tunnels_proto_rawDesc = "" +
 	"\fDeleteTunnel\x12\x1c.weft.v1.DeleteTunnelRequest\x1a\x1d.weft.v1.DeleteTunnelResponse\"k\xea\xe0\x180\b\x02\x10\x01\x1a\x00\"\rtunnel delete*\x19DELETE /v1/tunnels/{name}\x82\xe1\x183\n" +
 	"\x0fDelete a tunnel\x1a\x1aweft tunnel delete pe1-pe2\"\x04NAME\x12}\n" +
 	"\tDrainLink\x12\x19.weft.v1.DrainLinkRequest\x1a\x1a.weft.v1.DrainLinkResponse\"9\xea\xe0\x185\b\x02\x10\x01\x1a\r*\x05moved*\x04lost\"\n" +
-	"link drain*\x14POST /v1/links/drain\x12\xba\x01\n" +
+	"link drain*\x14POST /v1/links/drain\x12\xed\x05\n" +
+	"\x0fOptimiseTunnels\x12\x1f.weft.v1.OptimiseTunnelsRequest\x1a .weft.v1.OptimiseTunnelsResponse\"\x96\x05\xea\xe0\x182\b\x02\x10\x01\x1a\x00\"\x0ftunnel optimise*\x19POST /v1/tunnels:optimise\x82\xe1\x18\xdb\x04\n" +
+	":Move tunnels to paths on which all of them have less delay\x12\xaa\x03Choose the paths of all tunnels that book bandwidth together, so that the mean delay of\n" +
+	"what is booked falls, as if links were M/M/1 queues of packets of 1000 octets, and move\n" +
+	"tunnels there: each has its new path before it leaves the old one. Nothing moves if all\n" +
+	"moves together gain less than --gain. bound is the delay below which no paths get, even if\n" +
+	"tunnels were split. Exit status 1 if a tunnel that was to move has not.\x1apweft tunnel optimise --dry-run\n" +
+	"weft tunnel optimise --at-once 10 --gain 2\n" +
+	"weft tunnel optimise --dry-run -o json\x12\xba\x01\n" +
 	"\vListTunnels\x12\x1b.weft.v1.ListTunnelsRequest\x1a\x1c.weft.v1.ListTunnelsResponse\"p\xea\xe0\x18(\b\x01\x1a\x06:\x04name\"\vtunnel list*\x0fGET /v1/tunnels\x82\xe1\x18@\n" +
 	"$List tunnels, their paths and labels\x1a\x10weft tunnel list\"\x06[NAME]\x1a\xb8\x04\xf2\xe0\x18\xb3\x04\b\x01\x1a\xae\x04\n" +
 	"\x06tunnel\x1a*Keep label-switched paths between switches\"\x87\x03Keep tunnels: label-switched paths (MPLS) from one switch to another. Frames with\n" +
@@ -1299,28 +1654,31 @@ func file_tunnels_proto_rawDescGZIP() []byte {
 	return file_tunnels_proto_rawDescData
 }
 
-var file_tunnels_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_tunnels_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_tunnels_proto_goTypes = []any{
-	(*Tunnel)(nil),               // 0: weft.v1.Tunnel
-	(*LabelSwitchedPath)(nil),    // 1: weft.v1.LabelSwitchedPath
-	(*LabelHop)(nil),             // 2: weft.v1.LabelHop
-	(*SetTunnelRequest)(nil),     // 3: weft.v1.SetTunnelRequest
-	(*SetTunnelsRequest)(nil),    // 4: weft.v1.SetTunnelsRequest
-	(*SetTunnelsResponse)(nil),   // 5: weft.v1.SetTunnelsResponse
-	(*TunnelOutcome)(nil),        // 6: weft.v1.TunnelOutcome
-	(*TunnelChanged)(nil),        // 7: weft.v1.TunnelChanged
-	(*DeleteTunnelRequest)(nil),  // 8: weft.v1.DeleteTunnelRequest
-	(*DeleteTunnelResponse)(nil), // 9: weft.v1.DeleteTunnelResponse
-	(*DrainLinkRequest)(nil),     // 10: weft.v1.DrainLinkRequest
-	(*DrainLinkResponse)(nil),    // 11: weft.v1.DrainLinkResponse
-	(*StuckTunnel)(nil),          // 12: weft.v1.StuckTunnel
-	(*ListTunnelsRequest)(nil),   // 13: weft.v1.ListTunnelsRequest
-	(*ListTunnelsResponse)(nil),  // 14: weft.v1.ListTunnelsResponse
-	(*Location)(nil),             // 15: weft.v1.Location
+	(*Tunnel)(nil),                  // 0: weft.v1.Tunnel
+	(*LabelSwitchedPath)(nil),       // 1: weft.v1.LabelSwitchedPath
+	(*LabelHop)(nil),                // 2: weft.v1.LabelHop
+	(*SetTunnelRequest)(nil),        // 3: weft.v1.SetTunnelRequest
+	(*SetTunnelsRequest)(nil),       // 4: weft.v1.SetTunnelsRequest
+	(*SetTunnelsResponse)(nil),      // 5: weft.v1.SetTunnelsResponse
+	(*TunnelOutcome)(nil),           // 6: weft.v1.TunnelOutcome
+	(*TunnelChanged)(nil),           // 7: weft.v1.TunnelChanged
+	(*DeleteTunnelRequest)(nil),     // 8: weft.v1.DeleteTunnelRequest
+	(*DeleteTunnelResponse)(nil),    // 9: weft.v1.DeleteTunnelResponse
+	(*DrainLinkRequest)(nil),        // 10: weft.v1.DrainLinkRequest
+	(*DrainLinkResponse)(nil),       // 11: weft.v1.DrainLinkResponse
+	(*StuckTunnel)(nil),             // 12: weft.v1.StuckTunnel
+	(*OptimiseTunnelsRequest)(nil),  // 13: weft.v1.OptimiseTunnelsRequest
+	(*OptimiseTunnelsResponse)(nil), // 14: weft.v1.OptimiseTunnelsResponse
+	(*TunnelMove)(nil),              // 15: weft.v1.TunnelMove
+	(*ListTunnelsRequest)(nil),      // 16: weft.v1.ListTunnelsRequest
+	(*ListTunnelsResponse)(nil),     // 17: weft.v1.ListTunnelsResponse
+	(*Location)(nil),                // 18: weft.v1.Location
 }
 var file_tunnels_proto_depIdxs = []int32{
-	15, // 0: weft.v1.Tunnel.exclude_links:type_name -> weft.v1.Location
-	15, // 1: weft.v1.Tunnel.around:type_name -> weft.v1.Location
+	18, // 0: weft.v1.Tunnel.exclude_links:type_name -> weft.v1.Location
+	18, // 1: weft.v1.Tunnel.around:type_name -> weft.v1.Location
 	1,  // 2: weft.v1.Tunnel.primary:type_name -> weft.v1.LabelSwitchedPath
 	1,  // 3: weft.v1.Tunnel.standby:type_name -> weft.v1.LabelSwitchedPath
 	2,  // 4: weft.v1.LabelSwitchedPath.hops:type_name -> weft.v1.LabelHop
@@ -1329,25 +1687,29 @@ var file_tunnels_proto_depIdxs = []int32{
 	6,  // 7: weft.v1.SetTunnelsResponse.outcomes:type_name -> weft.v1.TunnelOutcome
 	0,  // 8: weft.v1.TunnelOutcome.tunnel:type_name -> weft.v1.Tunnel
 	0,  // 9: weft.v1.TunnelChanged.tunnel:type_name -> weft.v1.Tunnel
-	15, // 10: weft.v1.DrainLinkRequest.a:type_name -> weft.v1.Location
-	15, // 11: weft.v1.DrainLinkRequest.b:type_name -> weft.v1.Location
+	18, // 10: weft.v1.DrainLinkRequest.a:type_name -> weft.v1.Location
+	18, // 11: weft.v1.DrainLinkRequest.b:type_name -> weft.v1.Location
 	12, // 12: weft.v1.DrainLinkResponse.stuck:type_name -> weft.v1.StuckTunnel
-	0,  // 13: weft.v1.ListTunnelsResponse.tunnels:type_name -> weft.v1.Tunnel
-	3,  // 14: weft.v1.Tunnels.SetTunnel:input_type -> weft.v1.SetTunnelRequest
-	4,  // 15: weft.v1.Tunnels.SetTunnels:input_type -> weft.v1.SetTunnelsRequest
-	8,  // 16: weft.v1.Tunnels.DeleteTunnel:input_type -> weft.v1.DeleteTunnelRequest
-	10, // 17: weft.v1.Tunnels.DrainLink:input_type -> weft.v1.DrainLinkRequest
-	13, // 18: weft.v1.Tunnels.ListTunnels:input_type -> weft.v1.ListTunnelsRequest
-	0,  // 19: weft.v1.Tunnels.SetTunnel:output_type -> weft.v1.Tunnel
-	5,  // 20: weft.v1.Tunnels.SetTunnels:output_type -> weft.v1.SetTunnelsResponse
-	9,  // 21: weft.v1.Tunnels.DeleteTunnel:output_type -> weft.v1.DeleteTunnelResponse
-	11, // 22: weft.v1.Tunnels.DrainLink:output_type -> weft.v1.DrainLinkResponse
-	14, // 23: weft.v1.Tunnels.ListTunnels:output_type -> weft.v1.ListTunnelsResponse
-	19, // [19:24] is the sub-list for method output_type
-	14, // [14:19] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	15, // 13: weft.v1.OptimiseTunnelsResponse.moves:type_name -> weft.v1.TunnelMove
+	18, // 14: weft.v1.OptimiseTunnelsResponse.worst_link:type_name -> weft.v1.Location
+	0,  // 15: weft.v1.ListTunnelsResponse.tunnels:type_name -> weft.v1.Tunnel
+	3,  // 16: weft.v1.Tunnels.SetTunnel:input_type -> weft.v1.SetTunnelRequest
+	4,  // 17: weft.v1.Tunnels.SetTunnels:input_type -> weft.v1.SetTunnelsRequest
+	8,  // 18: weft.v1.Tunnels.DeleteTunnel:input_type -> weft.v1.DeleteTunnelRequest
+	10, // 19: weft.v1.Tunnels.DrainLink:input_type -> weft.v1.DrainLinkRequest
+	13, // 20: weft.v1.Tunnels.OptimiseTunnels:input_type -> weft.v1.OptimiseTunnelsRequest
+	16, // 21: weft.v1.Tunnels.ListTunnels:input_type -> weft.v1.ListTunnelsRequest
+	0,  // 22: weft.v1.Tunnels.SetTunnel:output_type -> weft.v1.Tunnel
+	5,  // 23: weft.v1.Tunnels.SetTunnels:output_type -> weft.v1.SetTunnelsResponse
+	9,  // 24: weft.v1.Tunnels.DeleteTunnel:output_type -> weft.v1.DeleteTunnelResponse
+	11, // 25: weft.v1.Tunnels.DrainLink:output_type -> weft.v1.DrainLinkResponse
+	14, // 26: weft.v1.Tunnels.OptimiseTunnels:output_type -> weft.v1.OptimiseTunnelsResponse
+	17, // 27: weft.v1.Tunnels.ListTunnels:output_type -> weft.v1.ListTunnelsResponse
+	22, // [22:28] is the sub-list for method output_type
+	16, // [16:22] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_tunnels_proto_init() }
@@ -1358,13 +1720,14 @@ func file_tunnels_proto_init() {
 	file_options_proto_init()
 	file_switches_proto_init()
 	file_tunnels_proto_msgTypes[0].OneofWrappers = []any{}
+	file_tunnels_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tunnels_proto_rawDesc), len(file_tunnels_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

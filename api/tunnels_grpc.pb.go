@@ -19,11 +19,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Tunnels_SetTunnel_FullMethodName    = "/weft.v1.Tunnels/SetTunnel"
-	Tunnels_SetTunnels_FullMethodName   = "/weft.v1.Tunnels/SetTunnels"
-	Tunnels_DeleteTunnel_FullMethodName = "/weft.v1.Tunnels/DeleteTunnel"
-	Tunnels_DrainLink_FullMethodName    = "/weft.v1.Tunnels/DrainLink"
-	Tunnels_ListTunnels_FullMethodName  = "/weft.v1.Tunnels/ListTunnels"
+	Tunnels_SetTunnel_FullMethodName       = "/weft.v1.Tunnels/SetTunnel"
+	Tunnels_SetTunnels_FullMethodName      = "/weft.v1.Tunnels/SetTunnels"
+	Tunnels_DeleteTunnel_FullMethodName    = "/weft.v1.Tunnels/DeleteTunnel"
+	Tunnels_DrainLink_FullMethodName       = "/weft.v1.Tunnels/DrainLink"
+	Tunnels_OptimiseTunnels_FullMethodName = "/weft.v1.Tunnels/OptimiseTunnels"
+	Tunnels_ListTunnels_FullMethodName     = "/weft.v1.Tunnels/ListTunnels"
 )
 
 // TunnelsClient is the client API for Tunnels service.
@@ -43,6 +44,10 @@ type TunnelsClient interface {
 	// Has discovery keep that a link is drained, and tunnels leave it: they move to other paths
 	// before they leave the old ones.
 	DrainLink(ctx context.Context, in *DrainLinkRequest, opts ...grpc.CallOption) (*DrainLinkResponse, error)
+	// Moves tunnels that book bandwidth to other paths, so that the mean delay of what is booked
+	// falls, each make-before-break; or says which would move, and what it gains. Answers when they
+	// have moved. Aborted while another call does so.
+	OptimiseTunnels(ctx context.Context, in *OptimiseTunnelsRequest, opts ...grpc.CallOption) (*OptimiseTunnelsResponse, error)
 	// The tunnels, by name.
 	ListTunnels(ctx context.Context, in *ListTunnelsRequest, opts ...grpc.CallOption) (*ListTunnelsResponse, error)
 }
@@ -95,6 +100,16 @@ func (c *tunnelsClient) DrainLink(ctx context.Context, in *DrainLinkRequest, opt
 	return out, nil
 }
 
+func (c *tunnelsClient) OptimiseTunnels(ctx context.Context, in *OptimiseTunnelsRequest, opts ...grpc.CallOption) (*OptimiseTunnelsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OptimiseTunnelsResponse)
+	err := c.cc.Invoke(ctx, Tunnels_OptimiseTunnels_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *tunnelsClient) ListTunnels(ctx context.Context, in *ListTunnelsRequest, opts ...grpc.CallOption) (*ListTunnelsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListTunnelsResponse)
@@ -122,6 +137,10 @@ type TunnelsServer interface {
 	// Has discovery keep that a link is drained, and tunnels leave it: they move to other paths
 	// before they leave the old ones.
 	DrainLink(context.Context, *DrainLinkRequest) (*DrainLinkResponse, error)
+	// Moves tunnels that book bandwidth to other paths, so that the mean delay of what is booked
+	// falls, each make-before-break; or says which would move, and what it gains. Answers when they
+	// have moved. Aborted while another call does so.
+	OptimiseTunnels(context.Context, *OptimiseTunnelsRequest) (*OptimiseTunnelsResponse, error)
 	// The tunnels, by name.
 	ListTunnels(context.Context, *ListTunnelsRequest) (*ListTunnelsResponse, error)
 	mustEmbedUnimplementedTunnelsServer()
@@ -145,6 +164,9 @@ func (UnimplementedTunnelsServer) DeleteTunnel(context.Context, *DeleteTunnelReq
 }
 func (UnimplementedTunnelsServer) DrainLink(context.Context, *DrainLinkRequest) (*DrainLinkResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DrainLink not implemented")
+}
+func (UnimplementedTunnelsServer) OptimiseTunnels(context.Context, *OptimiseTunnelsRequest) (*OptimiseTunnelsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method OptimiseTunnels not implemented")
 }
 func (UnimplementedTunnelsServer) ListTunnels(context.Context, *ListTunnelsRequest) (*ListTunnelsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListTunnels not implemented")
@@ -242,6 +264,24 @@ func _Tunnels_DrainLink_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Tunnels_OptimiseTunnels_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OptimiseTunnelsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TunnelsServer).OptimiseTunnels(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tunnels_OptimiseTunnels_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TunnelsServer).OptimiseTunnels(ctx, req.(*OptimiseTunnelsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Tunnels_ListTunnels_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListTunnelsRequest)
 	if err := dec(in); err != nil {
@@ -282,6 +322,10 @@ var Tunnels_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DrainLink",
 			Handler:    _Tunnels_DrainLink_Handler,
+		},
+		{
+			MethodName: "OptimiseTunnels",
+			Handler:    _Tunnels_OptimiseTunnels_Handler,
 		},
 		{
 			MethodName: "ListTunnels",

@@ -49,6 +49,16 @@ func (k bookings) messages(list []*api.LinkBooking) []*api.LinkBooking {
 	return list
 }
 
+// room returns an error if a link of another path of a tunnel lacks bandwidth.
+func (k bookings) room(links *linkTable, s *status, path lsp) error {
+	for _, at := range path.via() {
+		if most, sum := links.capacity(at), k.sum(at); !slices.Contains(s.books, at) && sum+s.kbps > most {
+			return fmt.Errorf("the link from switch %v port %v has %d kbit/s, and %d are booked meanwhile", at.Switch, at.Port, most, sum)
+		}
+	}
+	return nil
+}
+
 // remove takes the bookings of a tunnel away.
 func (k bookings) remove(s *status) {
 	for _, at := range s.books {

@@ -21,10 +21,27 @@ type Config struct {
 	// Retry is how long after a try without success the path of a tunnel is sought
 	// again, if the network has not changed before.
 	Retry time.Duration `yaml:"retry"`
+	// Optimise says how often tunnels that book bandwidth move to paths that are better
+	// for all of them together.
+	Optimise Optimise `yaml:"optimise"`
 }
 
+// Optimise is the continuous optimisation of tunnels.
+type Optimise struct {
+	// Every is how often they are looked at; 0: only when weft tunnel optimise asks for it.
+	// A tunnel that has moved stays for two such times, unless it must move.
+	Every time.Duration `yaml:"every"`
+	// Gain is the least that all moves together have to gain, percent of the mean delay;
+	// nothing moves for less.
+	Gain uint32 `yaml:"gain"`
+}
+
+// gainLeast is what moves gain together unless something else is said, percent of the mean delay.
+const gainLeast = 5
+
 func defaults() *Config {
-	return &Config{Tunnels: 10_000, FirstLabel: flow.TunnelLabels, LastLabel: flow.TunnelLabelsLast, Deadline: 5 * time.Second, Retry: 10 * time.Second}
+	return &Config{Tunnels: 10_000, FirstLabel: flow.TunnelLabels, LastLabel: flow.TunnelLabelsLast, Deadline: 5 * time.Second, Retry: 10 * time.Second,
+		Optimise: Optimise{Gain: gainLeast}}
 }
 
 // Validate says which key is wrong, what it is and what is allowed.
@@ -40,6 +57,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("deadline is %v: want 100ms to 1m", c.Deadline)
 	case c.Retry < time.Second || c.Retry > time.Hour:
 		return fmt.Errorf("retry is %v: want 1s to 1h", c.Retry)
+	case c.Optimise.Every != 0 && (c.Optimise.Every < 10*time.Second || c.Optimise.Every > 30*24*time.Hour):
+		return fmt.Errorf("optimise.every is %v: want 10s to 720h, or 0 for never", c.Optimise.Every)
+	case c.Optimise.Gain > 100:
+		return fmt.Errorf("optimise.gain is %d: want at most 100 (percent)", c.Optimise.Gain)
 	}
 	return nil
 }

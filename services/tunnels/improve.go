@@ -11,10 +11,10 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// improvable reports whether a tunnel may move to a better path. One that lacks
-// something is seen to for that. It is called with mu held.
+// improvable reports whether a tunnel may move to a cheaper path. One that lacks
+// something is seen to for that, and one whose paths an optimisation has chosen stays there. It is called with mu held.
 func (b *store) improvable(s *status) bool {
-	return b.needs[s.tunnel.name] == nil && s.state == "up"
+	return b.needs[s.tunnel.name] == nil && s.state == "up" && !s.tunnel.optimised
 }
 
 // next returns after how long tunnels are to be seen to again.

@@ -297,6 +297,7 @@ func (b *store) labelled(t *tunnel, paths ...lsp) (now *tunnel, taken []lspHop, 
 type placing struct {
 	primary, standby lsp
 	loses            bool // it has lost its bandwidth for want of another path
+	optimised        bool // an optimisation has chosen them
 }
 
 // keep stores a tunnel with its paths. It returns nil if the switches have them already.
@@ -312,6 +313,7 @@ func (r *repairer) keep(ctx context.Context, t *tunnel, p placing) (*change, err
 		if err != nil {
 			return nil, err
 		}
+		c.optimised = p.optimised || t.optimised && c.primary.sameWay(t.primary) && c.standby.sameWay(t.standby)
 		taken = list
 		s := b.status[t.name]
 		if s.reroute = false; !p.loses {

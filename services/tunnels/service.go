@@ -25,7 +25,7 @@ func Spec() weft.Spec {
 	return weft.Spec{
 		Name:       "tunnels",
 		Doc:        "keeps label-switched paths between switches, for circuits",
-		Serves:     weft.Methods(api.SetTunnel, api.SetTunnels, api.DrainLink, api.DeleteTunnel, api.ListTunnels),
+		Serves:     weft.Methods(api.SetTunnel, api.SetTunnels, api.OptimiseTunnels, api.DrainLink, api.DeleteTunnel, api.ListTunnels),
 		Calls:      weft.Methods(api.SetStanding, api.ComputePaths, api.SetLink, api.SetTunnelPorts),
 		Reads:      reads,
 		Subscribes: weft.Subjects(api.PathsConvergedEvent, api.FlowsObservedEvent),
@@ -122,6 +122,8 @@ func run(ctx context.Context, env *weft.Env) error {
 		}
 		return r.drainLink(ctx, q), nil
 	})
+	o := newOptimiser(r)
+	weft.Handle(env, api.OptimiseTunnels, o.optimise)
 	weft.Handle(env, api.ListTunnels, func(context.Context, *api.ListTunnelsRequest) (*api.ListTunnelsResponse, error) {
 		return &api.ListTunnelsResponse{Tunnels: b.list()}, nil
 	})
@@ -133,6 +135,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { b.tunnels.Follow(ctx) })
 	work.Go(func() { b.bypasses.Follow(ctx) })
 	work.Go(func() { r.run(ctx) })
+	work.Go(func() { o.follow(ctx) })
 	work.Go(func() {
 		for object.Notify(news); ; {
 			select {

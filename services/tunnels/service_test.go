@@ -68,6 +68,9 @@ func TestService(t *testing.T) {
 			}
 		}
 		wefttest.Await(h, api.TunnelChangedEvent, func(e *api.TunnelChanged) bool { return e.Tunnel.Name == "b" && e.Tunnel.Circuits == 2 })
+		if resp, err := wefttest.Call(h, api.OptimiseTunnels, &api.OptimiseTunnelsRequest{}); err != nil || resp.Reason != "no tunnel books bandwidth" {
+			t.Error(resp, err)
+		}
 		if gone, err := wefttest.Call(h, api.DeleteTunnel, &api.DeleteTunnelRequest{Name: "b"}); api.KindOf(err) != codes.FailedPrecondition {
 			t.Error("a service's tunnel is deleted by an operator:", gone, err)
 		}

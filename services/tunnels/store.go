@@ -181,7 +181,7 @@ func (b *store) admit(old, t *tunnel) (result string, now *tunnel, err error) {
 		return "", nil, api.Errorf(codes.FailedPrecondition, "tunnel %s begins at %v: delete it first", t.name, old.from)
 	}
 	if old.to == t.to {
-		t.primary, t.standby = old.primary, old.standby
+		t.primary, t.standby, t.optimised = old.primary, old.standby, old.optimised
 	}
 	if t.equal(old) {
 		return unchanged, old, nil

@@ -23,6 +23,7 @@ type tunnel struct {
 	wanted           *api.Tunnel // without what the service gives
 	group            uint32
 	primary, standby lsp
+	optimised        bool           // an optimisation has chosen them
 	around           *flow.Location // of a bypass: the link that it leads around
 }
 
@@ -30,7 +31,7 @@ type tunnel struct {
 func wantedOnly(m *api.Tunnel) *api.Tunnel {
 	w := proto.CloneOf(m)
 	w.Group, w.State, w.Reason, w.Since, w.Active = 0, "", "", "", ""
-	w.Path, w.Labels, w.Primary, w.Standby, w.DelayUs, w.Around = nil, nil, nil, nil, 0, nil
+	w.Path, w.Labels, w.Primary, w.Standby, w.DelayUs, w.Around, w.Optimised = nil, nil, nil, nil, 0, nil, false
 	return w
 }
 
@@ -68,7 +69,7 @@ func parse(m *api.Tunnel) (*tunnel, error) {
 	if flow.GroupOwner(m.Group) != flow.OwnerLabels {
 		return nil, api.Errorf(codes.InvalidArgument, "group %#x is not one of tunnels", m.Group)
 	}
-	t.group = m.Group
+	t.group, t.optimised = m.Group, m.Optimised
 	if t.primary, err = parseLSP(m.Primary, t.from, t.to); err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func parse(m *api.Tunnel) (*tunnel, error) {
 // message returns the tunnel as it is stored.
 func (t *tunnel) message() *api.Tunnel {
 	m := proto.CloneOf(t.wanted)
-	m.Group, m.Primary, m.Standby = t.group, t.primary.message(), t.standby.message()
+	m.Group, m.Primary, m.Standby, m.Optimised = t.group, t.primary.message(), t.standby.message(), t.optimised
 	return m
 }
 

@@ -62,6 +62,8 @@ func specialOf(method protoreflect.FullName) special {
 		return special{text: writeTenantsStatus}
 	case "weft.v1.Tunnels.SetTunnel":
 		return special{flags: addRevertFlags, check: checkTunnel}
+	case "weft.v1.Tunnels.OptimiseTunnels":
+		return special{text: writeOptimised, after: failOptimised}
 	}
 	return special{}
 }

@@ -87,6 +87,7 @@ func TestCircuitsUnderFaults(t *testing.T) {
 	f.joins()
 	f.rings()
 	f.moved()
+	f.optimised()
 	f.isolated()
 	f.paused()
 	f.nodesKilled()

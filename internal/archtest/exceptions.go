@@ -22,7 +22,6 @@ var tangled = map[string]int{
 	"bench/experiments/hydra":     10,
 	"bench/experiments/msn":       5,
 	"bench/experiments/nf":        6,
-	"bench/experiments/oshi":      7,
 	"bench/experiments/runs":      4,
 	"bench/experiments/scp":       7,
 	"bench/nf":                    7,

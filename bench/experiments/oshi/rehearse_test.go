@@ -1,6 +1,7 @@
 package oshi
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 
@@ -24,6 +25,10 @@ func rehearsal(experiment, name string, round int) (rows [][]string) {
 	case "oshi-restoration":
 		for i, f := range failures() {
 			rows = append(rows, []string{f.name, "800", strconv.Itoa(round), written(float64(5*len(name) + i))})
+		}
+	case "oshi-te":
+		for _, n := range teSizes() {
+			rows = append(rows, []string{fmt.Sprintf("drawn-%d", n), strconv.Itoa(n), "0.3", "0.9", written(float64(len(name)*round + n)), "0", "1"})
 		}
 	case "oshi-steiner":
 		for _, n := range endCounts() {

@@ -13,9 +13,10 @@
 // Above fullShare·C a parabola with the same value, slope and curvature goes on, so that a link
 // may be full: γT stays finite and convex.
 //
-// Place finds paths one after the other, each over links with enough left; Improve moves
-// single demands as long as the mean delay falls; Relax splits demands over several paths by
-// flow deviation and has a lower bound from its duality gap.
+// Place finds paths one after the other, each over links with enough left. Optimise moves
+// demands as long as the mean delay falls, single ones and, where there are few, two at a time;
+// splits demands over several paths by flow deviation, which has a lower bound by its duality gap;
+// and, where that is far below, tries paths that follow the split ones.
 //
 // It is pure: it knows no switches, and imports the standard library only. Package
 // services/tunnels and the benchmarks import it.
@@ -122,7 +123,8 @@ type Assignment struct {
 
 	p     *Problem
 	find  *finder
-	apart [][]Apart // by demand, in both directions
+	apart [][]Apart              // by demand, in both directions
+	ahead func(link int) float64 // load that is to come, by which paths are chosen; nil: none
 }
 
 // Present returns the paths that the demands have now. The problem has passed Check.

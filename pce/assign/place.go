@@ -19,7 +19,11 @@ func (a *Assignment) best(i int) (path []int, grows float64) {
 		if k.Closed || d.Avoid != nil && d.Avoid[l] || !p.fits(l, a.Load[l], d.Rate) || apart && f.forbidden(d, l) {
 			return math.Inf(1)
 		}
-		x := p.more(l, a.Load[l], d.Rate) + d.Rate*hopDelay
+		load := a.Load[l]
+		if a.ahead != nil {
+			load += a.ahead(l)
+		}
+		x := p.more(l, load, d.Rate) + d.Rate*hopDelay
 		if price > 0 {
 			x += price * p.weight(d, l)
 		}
@@ -139,9 +143,13 @@ func (a *Assignment) Place() (left int) {
 // passes bounds how often Improve looks at all demands.
 const passes = 30
 
-// Improve moves single demands to other paths as long as each move lowers the mean delay by more than a
-// share of what it was at the beginning, and moves those back that in the end gain less. Nobody
-// loses a path.
+// pairsMost is how many pairs of demands Improve looks at in a pass at most: with more, single moves
+// come near enough to the bound.
+const pairsMost = 20_000
+
+// Improve moves single demands, and pairs of them where there are few, to other paths as long as each
+// move lowers the mean delay by more than a share of what it was at the beginning, and
+// moves those back that in the end gain less. Nobody loses a path.
 func (a *Assignment) Improve(least float64) {
 	total := a.p.total(a.Load)
 	least = max(least, 1e-12) * total
@@ -151,12 +159,19 @@ func (a *Assignment) Improve(least float64) {
 		for i := range a.Paths {
 			gain += a.improve(i, least)
 		}
-		if gain <= max(least, 1e-5*total) {
-			break
+		if enough := max(least, 1e-5*total); gain <= enough {
+			if gain = a.improvePairs(least); gain <= enough {
+				break
+			}
 		}
 	}
+	a.undo(began, least)
+}
+
+// undo moves demands back to the paths that they had where γT grows by less than least.
+func (a *Assignment) undo(began [][]int, least float64) {
 	for i, was := range began {
-		if now := a.Paths[i]; !slices.Equal(now, was) {
+		if now := a.Paths[i]; len(was) > 0 && !slices.Equal(now, was) {
 			a.take(i)
 			if a.allowed(i, was) && a.grows(i, was)-a.grows(i, now) < least {
 				now = was
@@ -164,6 +179,36 @@ func (a *Assignment) Improve(least float64) {
 			a.put(i, now)
 		}
 	}
+}
+
+// Terms say how far to go.
+type Terms struct {
+	Least  float64 // share of the mean delay that a move gains, as Improve has it
+	Gap    float64 // share of the mean delay to which the bound is computed
+	Rounds int     // the most rounds of flow deviation
+}
+
+// following is the share of the mean delay by which paths that follow the relaxation have to be better
+// than improved ones to be taken: far more demands move.
+const following = 0.01
+
+// Optimise improves the assignment, and returns it, or one in which the same demands have paths that
+// follow the relaxation, if that is better, and the relaxation, whose Bound holds for both.
+func (a *Assignment) Optimise(t Terms) (*Assignment, *Relaxation) {
+	least := max(t.Least, 1e-12) * a.p.total(a.Load)
+	began := slices.Clone(a.Paths)
+	a.Improve(t.Least)
+	r := a.Relax(t.Gap, t.Rounds)
+	if a.p.total(a.Load)*(1-following) <= r.low {
+		return a, r
+	}
+	if f := r.Follow(); f != nil {
+		f.Improve(t.Least)
+		if f.undo(began, least); f.p.total(f.Load) < a.p.total(a.Load)*(1-following) {
+			return f, r
+		}
+	}
+	return a, r
 }
 
 // improve moves one demand, if γT falls by more than least, and returns by how much it falls.
@@ -180,6 +225,68 @@ func (a *Assignment) improve(i int, least float64) (gain float64) {
 	}
 	a.put(i, path)
 	return stays - moves
+}
+
+// improvePairs moves pairs of demands, if γT falls by more than least for each, and returns by how much
+// it falls.
+func (a *Assignment) improvePairs(least float64) (gain float64) {
+	var list []int
+	for i, path := range a.Paths {
+		if len(path) > 0 && !a.p.Demands[i].Fixed {
+			list = append(list, i)
+		}
+	}
+	if len(list)*(len(list)-1)/2 > pairsMost {
+		return 0
+	}
+	for at, i := range list {
+		for _, k := range list[at+1:] {
+			if by := a.improvePair(i, k, least); by > 0 {
+				gain += by
+			} else {
+				gain += a.improvePair(k, i, least)
+			}
+		}
+	}
+	return gain
+}
+
+// improvePair moves two demands, the first as if there were no second.
+func (a *Assignment) improvePair(i, k int, least float64) (gain float64) {
+	before := a.on(a.Paths[i], a.Paths[k])
+	wasI, wasK := a.take(i), a.take(k)
+	gain = before - a.on(wasI, wasK)
+	back := func() float64 {
+		a.put(i, wasI)
+		a.put(k, wasK)
+		return 0
+	}
+	path, grows := a.best(i)
+	if gain -= grows; path == nil || gain <= 2*least {
+		return back()
+	}
+	a.put(i, path)
+	if path, grows = a.best(k); path == nil || gain-grows <= 2*least {
+		a.take(i)
+		return back()
+	}
+	a.put(k, path)
+	return gain - grows
+}
+
+// on returns the share in γT of the links of two paths.
+func (a *Assignment) on(p, q []int) (sum float64) {
+	for _, l := range p {
+		c, _ := a.p.cost(l, a.Load[l])
+		sum += c
+	}
+	for _, l := range q {
+		if !slices.Contains(p, l) {
+			c, _ := a.p.cost(l, a.Load[l])
+			sum += c
+		}
+	}
+	return sum
 }
 
 // allowed reports whether a demand, which has no path, may have one.

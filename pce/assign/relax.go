@@ -1,6 +1,7 @@
 package assign
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -84,6 +85,41 @@ func (a *Assignment) relaxation() *Relaxation {
 func (a *Assignment) open(i int) bool {
 	d := &a.p.Demands[i]
 	return !slices.ContainsFunc(a.Paths[i], func(l int) bool { return a.p.Links[l].Closed || d.Avoid != nil && d.Avoid[l] })
+}
+
+// Follow returns paths for the demands that may move, chosen as if the loads were those of the
+// relaxation for what has none yet: the larger demands first, by what is true already, the others by
+// what is left of it. It is nil if one finds no room: then the relaxation is no help. Improve may
+// come to another end from there than from the present paths, which are full of links that single moves
+// do not leave.
+func (r *Relaxation) Follow() *Assignment {
+	p := r.a.p
+	a := p.Present()
+	var list []int
+	rate := 0.0
+	for i, path := range r.a.Paths {
+		a.Set(i, path)
+		if d := &p.Demands[i]; len(path) > 0 && !d.Fixed && r.a.open(i) {
+			list = append(list, i)
+			rate += d.Rate
+		}
+	}
+	for _, i := range list {
+		a.take(i)
+	}
+	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(p.Demands[y].Rate, p.Demands[x].Rate) })
+	left := rate
+	for _, i := range list {
+		left -= p.Demands[i].Rate
+		a.ahead = func(l int) float64 { return max(0, r.Load[l]-r.fixed[l]) * max(0, left/rate) }
+		path, _ := a.best(i)
+		if path == nil {
+			return nil
+		}
+		a.put(i, path)
+	}
+	a.ahead = nil
+	return a
 }
 
 // step is one round of flow deviation (Fratta, Gerla and Kleinrock, section 3): all demands take

@@ -78,8 +78,7 @@ func (o *optimiser) run(ctx context.Context, w wish) (*api.OptimiseTunnelsRespon
 		return nil, api.Errorf(codes.Internal, "tunnels cannot be optimised: %w", err)
 	}
 	now, to := p.Present(), p.Present()
-	to.Improve(moveLeast)
-	bound := to.Relax(boundGap, boundMost)
+	to, bound := to.Optimise(assign.Terms{Least: moveLeast, Gap: boundGap, Rounds: boundMost})
 	steps := to.Moves(w.atOnce)
 	before := now.MeanDelay()
 	resp.MeanDelay, resp.Bound = before*1e6, bound.Bound*1e6

@@ -255,10 +255,9 @@ func assignBy(name string, p *assign.Problem) (*assign.Assignment, *assign.Relax
 	a := p.Present()
 	if name == teWeft || name == teBound {
 		a.Place()
-		a.Improve(0)
-		a.Place()
-		if name == teBound {
-			return a, a.Relax(1e-3, 1000)
+		a, bound := a.Optimise(assign.Terms{Gap: 1e-3, Rounds: 1000})
+		if a.Place(); name == teBound {
+			return a, bound
 		}
 		return a, nil
 	}

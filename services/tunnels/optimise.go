@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,7 +27,7 @@ const (
 type optimiser struct {
 	r     *repairer
 	turn  chan struct{}        // capacity one
-	moved map[string]time.Time // when it has last moved tunnels; who has the turn may use it
+	moved map[string]time.Time // when it has last moved tunnels, for two rounds; who has the turn may use it
 }
 
 func newOptimiser(r *repairer) *optimiser {
@@ -56,8 +57,8 @@ func (o *optimiser) optimise(ctx context.Context, q *api.OptimiseTunnelsRequest)
 type wish struct {
 	gain   uint32 // percent that all moves gain at least
 	atOnce int
-	dry    bool          // only say what would move
-	hold   time.Duration // for which tunnels stay that it has moved
+	dry    bool // only say what would move
+	holds  bool // tunnels stay that have been moved in the last two rounds
 }
 
 // run moves tunnels.
@@ -69,9 +70,10 @@ func (o *optimiser) run(ctx context.Context, w wish) (*api.OptimiseTunnelsRespon
 	}
 	defer func() { <-o.turn }()
 	b := o.r.b
+	maps.DeleteFunc(o.moved, func(_ string, at time.Time) bool { return b.now().Sub(at) >= 2*b.cfg.Optimise.Every })
 	p := newProblem(b, func(name string) bool {
-		at, did := o.moved[name]
-		return did && b.now().Sub(at) < w.hold
+		_, did := o.moved[name]
+		return did && w.holds
 	})
 	resp := &api.OptimiseTunnelsResponse{Tunnels: uint32(p.tunnels), Fixed: uint32(p.fixed)}
 	if err := p.Check(); err != nil {
@@ -141,7 +143,7 @@ func (o *optimiser) follow(ctx context.Context) {
 // again is one round of the continuous optimisation.
 func (o *optimiser) again(ctx context.Context) {
 	cfg := o.r.b.cfg.Optimise
-	resp, err := o.run(ctx, wish{gain: cfg.Gain, atOnce: atOnce, hold: 2 * cfg.Every})
+	resp, err := o.run(ctx, wish{gain: cfg.Gain, atOnce: atOnce, holds: true})
 	switch {
 	case err != nil:
 		o.r.log.Warn("tunnels not optimised", "error", err)

@@ -145,7 +145,10 @@ const passes = 30
 
 // pairsMost is how many pairs of demands Improve looks at in a pass at most: with more, single moves
 // come near enough to the bound.
-const pairsMost = 20_000
+const pairsMost = 5_000
+
+// few reports whether so many demands are few enough to be looked at in pairs.
+func few(demands int) bool { return demands*(demands-1)/2 <= pairsMost }
 
 // Improve moves single demands, and pairs of them where there are few, to other paths as long as each
 // move lowers the mean delay by more than a share of what it was at the beginning, and
@@ -181,6 +184,10 @@ func (a *Assignment) undo(began [][]int, least float64) {
 	}
 }
 
+// ordersMost is how many orders Optimise tries for paths that follow the relaxation where there are few
+// demands.
+const ordersMost = 8
+
 // Terms say how far to go.
 type Terms struct {
 	Least  float64 // share of the mean delay that a move gains, as Improve has it
@@ -202,10 +209,17 @@ func (a *Assignment) Optimise(t Terms) (*Assignment, *Relaxation) {
 	if a.p.total(a.Load)*(1-following) <= r.low {
 		return a, r
 	}
-	if f := r.Follow(); f != nil {
-		f.Improve(t.Least)
-		if f.undo(began, least); f.p.total(f.Load) < a.p.total(a.Load)*(1-following) {
-			return f, r
+	orders := uint64(1)
+	if few(len(r.a.Paths)) {
+		orders = ordersMost
+	}
+	best := a.p.total(a.Load) * (1 - following)
+	for order := range orders {
+		if f := r.Follow(order); f != nil {
+			f.Improve(t.Least)
+			if f.undo(began, least); f.p.total(f.Load) < best {
+				a, best = f, f.p.total(f.Load)
+			}
 		}
 	}
 	return a, r
@@ -236,7 +250,7 @@ func (a *Assignment) improvePairs(least float64) (gain float64) {
 			list = append(list, i)
 		}
 	}
-	if len(list)*(len(list)-1)/2 > pairsMost {
+	if !few(len(list)) {
 		return 0
 	}
 	for at, i := range list {

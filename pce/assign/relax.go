@@ -3,6 +3,7 @@ package assign
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -88,11 +89,10 @@ func (a *Assignment) open(i int) bool {
 }
 
 // Follow returns paths for the demands that may move, chosen as if the loads were those of the
-// relaxation for what has none yet: the larger demands first, by what is true already, the others by
-// what is left of it. It is nil if one finds no room: then the relaxation is no help. Improve may
-// come to another end from there than from the present paths, which are full of links that single moves
-// do not leave.
-func (r *Relaxation) Follow() *Assignment {
+// relaxation for what has none yet: in the order 0 the larger demands first, in others as the order's
+// number draws it. It is nil if one finds no room. Improve may come to another end from there
+// than from the present paths, where links may be full that single moves do not leave.
+func (r *Relaxation) Follow(order uint64) *Assignment {
 	p := r.a.p
 	a := p.Present()
 	var list []int
@@ -108,6 +108,9 @@ func (r *Relaxation) Follow() *Assignment {
 		a.take(i)
 	}
 	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(p.Demands[y].Rate, p.Demands[x].Rate) })
+	if order > 0 {
+		rand.New(rand.NewPCG(order, 0)).Shuffle(len(list), func(x, y int) { list[x], list[y] = list[y], list[x] })
+	}
 	left := rate
 	for _, i := range list {
 		left -= p.Demands[i].Rate

@@ -19,8 +19,6 @@ func All() []experiments.Experiment {
 	return []experiments.Experiment{forwarding(), overlay(), pseudowire(), cache(), steiner(), engineering(), restoration()}
 }
 
-const paper = "OSHI, hybrid IP/SDN networking (section VII)"
-
 //go:embed paper.csv
 var files embed.FS
 

@@ -1,6 +1,7 @@
 package oshi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -29,9 +30,13 @@ const (
 // What oshi-te draws.
 const (
 	teDemands  = 10_000
+	teFew      = 100
 	teCapacity = 60e6 // bit/s, as in the paper's catalogue of Colt
 	teFullest  = 0.95 // of the fullest link, on paths with the fewest links
 )
+
+// teCounts are how many demands there are.
+func teCounts() []int { return []int{teFew, teDemands} }
 
 // teSizes are the nodes of the networks that are drawn where there are no files: as many as Colt and
 // five others of the Topology Zoo have.
@@ -43,14 +48,14 @@ func engineering() experiments.Experiment {
 		Paper: paper, Figure: "section V",
 		Claim: `A flow assignment heuristic maps pseudowires with a required capacity on the core links: shortest paths over links with room, then
 single flows are moved as long as the mean delay falls. (The paper gives no figures.)`,
-		Method: fmt.Sprintf(`No switches: paths computed by package pce/assign, as weft tunnel optimise does. In a round, %d demands between nodes drawn at random, of rates from
+		Method: fmt.Sprintf(`No switches: paths computed by package pce/assign, as weft tunnel optimise does. In a round, %d demands, and as few as %d, between nodes drawn at random, of rates from
 0.5 to 1.5 of the mean, on networks of links of %.0f Mbit/s in each direction: the files *.graphml of the directory WEFT_TOPOLOGIES, or networks drawn with as many
 nodes as Colt and five others of the Topology Zoo have and 1.16 links for a node. Rates are such that on paths with the fewest links the fullest link is
 at %.0f %%. mean_load and worst_load are shares of the capacity, mean_delay_us that of packets of 1000 octets in queues (M/M/1), unplaced how many demands have no
-path, seconds the time that the case takes. bound is the optimum where demands may be split, less the gap to which it is known.`, teDemands, teCapacity/1e6, 100*teFullest),
+path, seconds the time that the case takes. bound is the optimum where demands may be split, less the gap to which it is known.`, teDemands, teFew, teCapacity/1e6, 100*teFullest),
 		Deviation: `The paper's program has a catalogue of flows of its own, which is not published with it.`,
 		Runs:      10, QuickRuns: 2, Transports: []string{"grpc"},
-		Columns: []string{"network", "nodes", "mean_load", "worst_load", "mean_delay_us", "unplaced", "seconds"},
+		Columns: []string{"network", "nodes", "demands", "mean_load", "worst_load", "mean_delay_us", "unplaced", "seconds"},
 		Cases: func(experiments.Parameters) (list []experiments.Case) {
 			for _, name := range []string{teFewest, tePaper, teWeft, teBound} {
 				list = append(list, experiments.Case{Name: name, Open: func(_ context.Context, c *experiments.Context) (experiments.Subject, error) {
@@ -195,13 +200,13 @@ func hopsOf(net teNetwork) [][]int {
 	return hops
 }
 
-// problemOn draws demands on a network, and scales them.
-func problemOn(net teNetwork, r *rand.Rand) *assign.Problem {
+// problemOn draws so many demands on a network, and scales them.
+func problemOn(net teNetwork, demands int, r *rand.Rand) *assign.Problem {
 	p := &assign.Problem{Nodes: net.nodes, PacketBits: 8000}
 	for i, c := range net.cables {
 		p.Links = append(p.Links, assign.Link{From: c[0], To: c[1], Cable: i, Capacity: teCapacity}, assign.Link{From: c[1], To: c[0], Cable: i, Capacity: teCapacity})
 	}
-	for range teDemands {
+	for range demands {
 		from := r.IntN(net.nodes)
 		p.Demands = append(p.Demands, assign.Demand{From: from, To: (from + 1 + r.IntN(net.nodes-1)) % net.nodes, Rate: 0.5 + r.Float64()})
 	}
@@ -221,33 +226,38 @@ func assignDemands(ctx context.Context, name string, seed, round uint64) (rows [
 		return nil, err
 	}
 	for i, net := range list {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		p := problemOn(net, rand.New(rand.NewPCG(seed+uint64(i), round))) // the same in every case
-		if err := p.Check(); err != nil {
-			return nil, fmt.Errorf("%s: %w", net.name, err)
-		}
-		began := time.Now()
-		a, bound := assignBy(name, p)
-		took := time.Since(began)
-		worst, _ := a.WorstLoad()
-		mean, delay := a.MeanLoad(), a.MeanDelay()
-		if bound != nil {
-			delay, worst, mean = bound.Bound, 0, 0
-			for l, load := range bound.Load {
-				worst, mean = max(worst, load/p.Links[l].Capacity), mean+load/p.Links[l].Capacity/float64(len(p.Links))
+		for _, demands := range teCounts() {
+			p := problemOn(net, demands, rand.New(rand.NewPCG(seed+uint64(i), round))) // the same in every case
+			err := cmp.Or(ctx.Err(), p.Check())
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", net.name, err)
 			}
+			rows = append(rows, append([]string{net.name, strconv.Itoa(net.nodes), strconv.Itoa(demands)}, sampleOf(name, p)...))
 		}
-		left := 0
-		for _, path := range a.Paths {
-			if len(path) == 0 {
-				left++
-			}
-		}
-		rows = append(rows, []string{net.name, strconv.Itoa(net.nodes), written(mean), written(worst), written(delay * 1e6), strconv.Itoa(left), written(took.Seconds())})
 	}
 	return rows, nil
+}
+
+// sampleOf returns the other columns of a sample.
+func sampleOf(name string, p *assign.Problem) []string {
+	began := time.Now()
+	a, bound := assignBy(name, p)
+	took := time.Since(began)
+	worst, _ := a.WorstLoad()
+	mean, delay := a.MeanLoad(), a.MeanDelay()
+	if bound != nil {
+		delay, worst, mean = bound.Bound, 0, 0
+		for l, load := range bound.Load {
+			worst, mean = max(worst, load/p.Links[l].Capacity), mean+load/p.Links[l].Capacity/float64(len(p.Links))
+		}
+	}
+	left := 0
+	for _, path := range a.Paths {
+		if len(path) == 0 {
+			left++
+		}
+	}
+	return []string{written(mean), written(worst), written(delay * 1e6), strconv.Itoa(left), written(took.Seconds())}
 }
 
 // assignBy assigns demands as a case does; of teBound, with the bound.
@@ -276,12 +286,18 @@ func assignBy(name string, p *assign.Problem) (*assign.Assignment, *assign.Relax
 // ofEngineering is one line of by_network.
 type ofEngineering struct {
 	Network   string        `json:"network"`
+	Demands   int           `json:"demands"`
 	Case      string        `json:"case"`
 	MeanLoad  figure.Number `json:"mean_load"`
 	WorstLoad figure.Number `json:"worst_load"`
 	MeanDelay figure.Number `json:"mean_delay_us"`
 	Unplaced  figure.Number `json:"unplaced"`
 	Seconds   figure.Number `json:"seconds"`
+}
+
+// onNetwork is the filter of a network with so many demands.
+func onNetwork(net teNetwork, demands int) experiments.Filter {
+	return experiments.Where("network", net.name, "demands", strconv.Itoa(demands))
 }
 
 // sumEngineering compares the cases and draws them.
@@ -295,21 +311,24 @@ func sumEngineering(c *experiments.Context) error {
 	for i, name := range []string{teFewest, tePaper, teWeft, teBound} {
 		line := figure.Series{Name: name, Kind: figure.Line, Colour: i + 1}
 		for _, net := range networks {
-			on := experiments.Where("network", net.name)
-			median := func(column string) figure.Number { return figure.Number(c.Median(column, name, on).Median) }
-			line.Points = append(line.Points, figure.At(float64(net.nodes), c.Median("mean_delay_us", name, on), name))
-			list = append(list, ofEngineering{net.name, name, median("mean_load"), median("worst_load"), median("mean_delay_us"), median("unplaced"), median("seconds")})
+			for _, demands := range teCounts() {
+				on := onNetwork(net, demands)
+				median := func(column string) figure.Number { return figure.Number(c.Median(column, name, on).Median) }
+				list = append(list, ofEngineering{net.name, demands, name, median("mean_load"), median("worst_load"), median("mean_delay_us"), median("unplaced"), median("seconds")})
+			}
+			line.Points = append(line.Points, figure.At(float64(net.nodes), c.Median("mean_delay_us", name, onNetwork(net, teDemands)), name))
 		}
 		panel.Series = append(panel.Series, line)
 	}
 	c.Draw(figure.Figure{Name: "section V", Title: "mean delay of packets by how demands are assigned", Panels: []figure.Panel{panel}})
 	for _, net := range networks {
-		on := experiments.Where("network", net.name)
-		for _, name := range []string{teFewest, tePaper} {
-			c.Compare(experiments.Claim{What: fmt.Sprintf("mean delay, Weft to %s, %s", name, net.name), Paper: "-", Seeded: true}.Of(c.Ratio("mean_delay_us", teWeft, name, on)))
+		for _, demands := range teCounts() {
+			for _, name := range []string{teFewest, tePaper, teBound} {
+				what := fmt.Sprintf("mean delay, Weft to %s, %s, %d demands", name, net.name, demands)
+				c.Compare(experiments.Claim{What: what, Paper: "-", Seeded: true}.Of(c.Ratio("mean_delay_us", teWeft, name, onNetwork(net, demands))))
+			}
 		}
-		c.Compare(experiments.Claim{What: "mean delay, Weft to the bound, " + net.name, Paper: "-", Seeded: true}.Of(c.Ratio("mean_delay_us", teWeft, teBound, on)),
-			experiments.Claim{What: "time for all demands, " + net.name, Paper: "-", Unit: "s"}.Of(c.Median("seconds", teWeft, on)).AtMost(5))
+		c.Compare(experiments.Claim{What: "time for all demands, " + net.name, Paper: "-", Unit: "s"}.Of(c.Median("seconds", teWeft, onNetwork(net, teDemands))).AtMost(5))
 	}
 	c.Figure("by_network", list)
 	return nil

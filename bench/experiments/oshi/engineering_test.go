@@ -15,11 +15,7 @@ func TestAssignBy(t *testing.T) {
 	if len(net.cables) != 21+22/6+1 || slices.ContainsFunc(hopsOf(net), func(l []int) bool { return slices.Contains(l, -1) }) {
 		t.Fatalf("%+v", net)
 	}
-	p := problemOn(net, rand.New(rand.NewPCG(1, 2)))
-	p.Demands = p.Demands[:500]
-	for i := range p.Demands {
-		p.Demands[i].Rate *= teDemands / 500
-	}
+	p := problemOn(net, 500, rand.New(rand.NewPCG(1, 2)))
 	last := 0.0
 	for _, name := range []string{teBound, teWeft, tePaper, teFewest} {
 		a, bound := assignBy(name, p)

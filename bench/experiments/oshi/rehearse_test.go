@@ -28,7 +28,9 @@ func rehearsal(experiment, name string, round int) (rows [][]string) {
 		}
 	case "oshi-te":
 		for _, n := range teSizes() {
-			rows = append(rows, []string{fmt.Sprintf("drawn-%d", n), strconv.Itoa(n), "0.3", "0.9", written(float64(len(name)*round + n)), "0", "1"})
+			for _, demands := range teCounts() {
+				rows = append(rows, []string{fmt.Sprintf("drawn-%d", n), strconv.Itoa(n), strconv.Itoa(demands), "0.3", "0.9", written(float64(len(name)*round + n)), "0", "1"})
+			}
 		}
 	case "oshi-steiner":
 		for _, n := range endCounts() {

@@ -41,10 +41,10 @@ func BenchmarkAssign(b *testing.B) {
 	p := carrier(153, 10_000, 0.75)
 	for b.Loop() {
 		a := p.Present()
-		left := a.Place()
+		a.Place()
 		before := a.MeanDelay()
 		a, r := a.Optimise(Terms{Gap: 1e-3, Rounds: 500})
-		left = a.Place()
+		left := a.Place()
 		worst, _ := a.WorstLoad()
 		b.ReportMetric(float64(left), "unplaced")
 		b.ReportMetric(worst, "worst-load")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -191,6 +192,28 @@ func TestOptimiseAgain(t *testing.T) {
 			t.Errorf("%+v is not refused", bad)
 		}
 	}
+}
+
+// TestOptimiseFollow: tunnels are optimised as often as is configured, and by default never.
+func TestOptimiseFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := together(t)
+		o := newOptimiser(g.repairer)
+		o.follow(t.Context()) // it returns at once: that is never
+		g.b.cfg.Optimise.Every = time.Hour
+		ctx, end := context.WithCancel(t.Context())
+		go o.follow(ctx)
+		time.Sleep(time.Hour - 1)
+		synctest.Wait()
+		g.passes("a", "1 2 3 4")
+		g.passes("b", "1 2 3 4")
+		time.Sleep(1)
+		synctest.Wait()
+		if len(o.moved) != 1 {
+			t.Errorf("moved %v", o.moved)
+		}
+		end()
+	})
 }
 
 // TestOptimiseKilled: whenever the service ends while tunnels move, none is lost, none books twice,

@@ -56,6 +56,7 @@ var table = []row{
 	{"services/ryu", []string{".", "nib", "flow", "api", "object", "internal/asowner", "internal/auditlog", "internal/localsocket", "internal/northbound"}, []string{codes, "google.golang.org/protobuf/", "github.com/coder/websocket"}},
 	// Ends TCP and HTTP/2 of the 5G core.
 	{"services/scp", []string{".", "nib", "flow", "packet", "api", "object", "sbi", "internal/asowner", "internal/backoff", "internal/netspace", "internal/shares"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/sync/singleflight", "gvisor.dev/gvisor/"}},
+	{"services/scp/scptest", []string{"api", "internal/freeport"}, nil},
 	// Switches that do not answer are asked again.
 	{"services/stats", []string{".", "nib", "flow", "api", "object", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
 	// Its tests compute paths as paths does.
@@ -138,7 +139,7 @@ const (
 )
 
 // suites are the packages made for tests; any test may import them.
-var suites = []string{"wefttest", "policy/policytest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest", "internal/asowner/asownertest", "internal/testprogram"}
+var suites = []string{"wefttest", "policy/policytest", "services/scp/scptest", "bus/bustest", "transport/transporttest", "openflow/oftest", "internal/archtest", "internal/asowner/asownertest", "internal/testprogram"}
 
 // helpers are packages that make input, measure or wait; any test may import them, and
 // else those whose rows allow it.

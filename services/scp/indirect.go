@@ -115,6 +115,9 @@ func (r *relay) route(ctx context.Context, req *http.Request, who consumer, clie
 		default:
 			return nil, sbi.Problem(http.StatusGatewayTimeout, sbi.TargetNotReachable, "nobody who is registered is at the target that the request names")
 		}
+		if there := r.front.proxy.index.Load().doors[e.tries[0].at.Addr]; len(there) > 0 && req.Header[sbi.CallbackHeader] == nil {
+			r.front.proxy.direct.partner(client, there[0].profile.NFType, who.at)
+		}
 		return e, nil
 	}
 	var ids map[string]bool

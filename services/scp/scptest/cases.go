@@ -54,7 +54,8 @@ type Step struct {
 	Stop    int             `json:"stop"`    // this function serves no more
 	Ask     string          `json:"ask"`     // METHOD URI of a request to the front
 	Body    string          `json:"body"`
-	Served  int             `json:"served"` // the function that must get the request of ask; 0: none
+	Served  int             `json:"served"` // the function that must answer it; 0: none
+	URI     string          `json:"uri"`    // that it must get; empty: that of ask
 	// Sees are headers of the request as that function must get it, and Gets those of the answer;
 	// null is none.
 	Sees map[string]*string `json:"sees"`

@@ -1,7 +1,7 @@
 package scptest
 
 import (
-	"fmt"
+	"cmp"
 	"io"
 	"net"
 	"net/http"
@@ -87,7 +87,7 @@ func (p *player) ask(s *Step) {
 		case (got != nil) != (n == s.Served):
 			p.t.Errorf("function %d has got it: %v, want function %d", n, got != nil, s.Served)
 		case got == nil:
-		case fmt.Sprint(got.Method, " ", got.RequestURI) != s.Ask || body != s.Body:
+		case got.Method != method || got.RequestURI != cmp.Or(s.URI, uri) || body != s.Body:
 			p.t.Errorf("function %d got %s %s %q", n, got.Method, got.RequestURI, body)
 		default:
 			header := got.Header.Clone()

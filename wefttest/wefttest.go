@@ -44,10 +44,16 @@ func (m Mode) String() string { return [...]string{"pointer", "encoded", "twice"
 func Run(t *testing.T, spec weft.Spec, body func(*testing.T, *Harness)) {
 	t.Helper()
 	for _, mode := range []Mode{Pointer, Encoded, Twice} {
-		t.Run(mode.String(), func(t *testing.T) {
-			h := newHarness(t, spec, mode)
-			t.Cleanup(h.finish)
-			body(t, h)
-		})
+		RunIn(t, mode, spec, body)
 	}
+}
+
+// RunIn is Run in one mode: for what is the same in all of them.
+func RunIn(t *testing.T, mode Mode, spec weft.Spec, body func(*testing.T, *Harness)) {
+	t.Helper()
+	t.Run(mode.String(), func(t *testing.T) {
+		h := newHarness(t, spec, mode)
+		t.Cleanup(h.finish)
+		body(t, h)
+	})
 }

@@ -185,6 +185,7 @@ type playedRig struct{ *rig }
 
 func (g playedRig) Address() string                                      { return g.cfg.Listen }
 func (g playedRig) NRF() string                                          { return g.cfg.NRF }
+func (g playedRig) NRFFeatures() string                                  { return "24" }
 func (g playedRig) Endpoint(instance string) bool                        { return g.proxy.hasEndpoint(instance) }
 func (g playedRig) WaitVIP(name string, is func(*api.Vip) bool) *api.Vip { return g.vip(name, is) }
 func (g playedRig) Place(port int, functions ...int)                     { g.host(port, functions...) }

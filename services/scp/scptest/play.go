@@ -26,6 +26,8 @@ type Front interface {
 	// Address is ADDRESS:PORT at which the front listens, NRF the API root of the NRF.
 	Address() string
 	NRF() string
+	// NRFFeatures is nrfSupportedFeatures in what the NRF finds.
+	NRFFeatures() string
 	// Endpoint reports whether an instance id is that of an end point.
 	Endpoint(instance string) bool
 	// WaitVIP waits until the balancer has a VIP that is as it should be.
@@ -232,8 +234,8 @@ func (p *player) finds(s *Step) {
 	if err := json.Unmarshal([]byte(text), &result); s.Want != 0 || err != nil {
 		return
 	}
-	if result.Features != "24" || len(result.Instances) != len(s.Found) {
-		p.t.Errorf("found %d, want %d: %.2000s", len(result.Instances), len(s.Found), text)
+	if want := p.front.NRFFeatures(); result.Features != want || len(result.Instances) != len(s.Found) {
+		p.t.Errorf("found %d with features %q, want %d with %q: %.2000s", len(result.Instances), result.Features, len(s.Found), want, text)
 		return
 	}
 	for i := range s.Found {

@@ -3,6 +3,7 @@ package balancer
 import (
 	"bytes"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
@@ -29,29 +30,91 @@ var (
 	}
 )
 
-// indicates reports whether a segment's data has a binding indication, of HTTP/2 or HTTP/1.1. One
-// that two segments share, and one that HPACK has as a whole in its table, is not seen.
+// longestIndication is how many octets the longest of them has.
+const longestIndication = len("3gpp-sbi-binding")
+
+// indicates reports whether what a member sends has a binding indication, of HTTP/2 or HTTP/1.1.
+// One that HPACK has as a whole in its table is not seen.
 func indicates(p []byte) bool {
 	for _, x := range huffmanIndications {
 		if bytes.Contains(p, x) {
 			return true
 		}
 	}
-	p = bytes.ToLower(p)
 	for _, x := range indications {
-		if bytes.Contains(p, x) {
-			return true
+		for i := range len(p) - len(x) + 1 {
+			if p[i]|0x20 == x[0] && bytes.EqualFold(p[i:i+len(x)], x) {
+				return true
+			}
 		}
 	}
 	return false
 }
 
+// stream is the end of what a member has sent on one connection of a pair.
+type stream struct {
+	port uint16 // of the client
+	next uint32 // the sequence number of the octet after it
+	n    int    // octets of last, at its end
+	last [longestIndication - 1]byte
+}
+
+// streams are those of the connections of a pair on which its member has sent last, the
+// latest first. What two segments of others share is not seen.
+type streams [4]stream
+
+// resent is how many octets a member may have to send again: a segment of octets from before
+// that is of another connection.
+const resent = 1 << 20
+
+// indicate reports whether a segment has a binding indication, or the end of one that the
+// segments before it have begun. Those must have come in their order.
+func (s *streams) indicate(t packet.TCP) bool {
+	p, seq := t.Payload(), t.Seq()
+	x, fresh := s.of(t.DstPort()), p
+	if t.Flags()&packet.TCPSyn != 0 {
+		seq++
+		x.n = 0
+	}
+	switch known := x.next - seq; {
+	case x.n == 0 || known == 0:
+	case known > resent: // it does not follow
+		x.n = 0
+	case int(known) >= len(p):
+		return indicates(p)
+	default:
+		fresh = p[known:]
+	}
+	most := len(x.last)
+	joint := append(make([]byte, 0, 2*len(x.last)), x.last[most-x.n:]...)
+	joint = append(joint, fresh[:min(len(fresh), most)]...)
+	copy(x.last[:], x.last[min(len(fresh), most):])
+	copy(x.last[max(0, most-len(fresh)):], fresh[max(0, len(fresh)-most):])
+	x.next, x.n = seq+uint32(len(p)), min(most, x.n+len(fresh))
+	return indicates(joint) || indicates(p)
+}
+
+// of returns the stream of a client's port, which is the first then.
+func (s *streams) of(port uint16) *stream {
+	i := slices.IndexFunc(s[:], func(x stream) bool { return x.port == port })
+	found := stream{port: port}
+	if i < 0 {
+		i = len(s) - 1
+	} else {
+		found = s[i]
+	}
+	copy(s[1:i+1], s[:i])
+	s[0] = found
+	return &s[0]
+}
+
 // watch is what is known of the binding indications of a pair.
 type watch struct {
-	on    bool  // the entry back copies packets to the controller,
-	left  int   // so many more
-	since int64 // when that was last begun
-	bound bool  // there was one
+	on    bool     // the entry back copies packets to the controller,
+	left  int      // so many more,
+	ends  *streams // and these are the ends of what has come
+	since int64    // when that was last begun
+	bound bool     // there was one
 }
 
 // rearm begins or ends the copies of a pair's answers as its VIP wants them. It reports whether
@@ -60,7 +123,7 @@ func (c *conn) rearm(now int64) bool {
 	w, was := &c.watch, c.watch.on
 	switch {
 	case c.kind != paired || c.m.vip.again != indicated || w.bound || c.key.proto != flow.IPProtoTCP:
-		w.on = false
+		w.on, w.ends = false, nil
 	case !w.on && (w.since == 0 || now-w.since >= int64(c.idle)*int64(time.Second)):
 		w.on, w.left, w.since = true, watchCopies, now
 	}
@@ -82,12 +145,14 @@ func (b *balancer) copied(in *flow.PacketIn) {
 		return
 	}
 	w := &c.watch
-	w.left--
-	if w.bound = indicates(t.Payload()); w.bound {
+	if w.left--; w.ends == nil {
+		w.ends = &streams{}
+	}
+	if w.bound = w.ends.indicate(t); w.bound {
 		b.count.indicated.Add(1)
 	}
 	if w.bound || w.left <= 0 {
-		if w.on = false; c.back {
+		if w.on, w.ends = false, nil; c.back {
 			d := &flow.Decision{}
 			c.sent = in.Time
 			c.addBack(d)

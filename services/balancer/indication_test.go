@@ -75,6 +75,98 @@ func TestIndicates(t *testing.T) {
 	}
 }
 
+// segments returns what a member sends on a connection, cut at some places.
+func segments(client uint16, seq uint32, text []byte, cuts ...int) (all []packet.TCP) {
+	from := 0
+	for _, to := range append(cuts, len(text)) {
+		frame := packet.AppendTCP(nil, packet.Ether{Dst: macOfHost(1), Src: macOfHost(5)}, packet.IP{Src: v4(5), Dst: v4(1)},
+			packet.TCPFields{SrcPort: 8080, DstPort: client, Seq: seq + uint32(from), Flags: packet.TCPAck}, text[from:to])
+		t, _ := packet.ParseTCP(frame)
+		all, from = append(all, t), to
+	}
+	return all
+}
+
+// seen reports whether segments have an indication, in all and in the last.
+func (s *streams) seen(all ...packet.TCP) bool {
+	is := false
+	for _, t := range all {
+		is = s.indicate(t) || is
+	}
+	return is
+}
+
+// TestIndicatesInPieces: a binding indication is found in what servers send wherever it is cut,
+// also where segments of other connections come between, or segments come again.
+func TestIndicatesInPieces(t *testing.T) {
+	const value = "bl=nf-instance; nfinst=54804518-4191-46b3-955c-ac631f953ed8"
+	other := segments(4001, 7, []byte("HTTP/1.1 200 OK\r\n\r\n"))[0]
+	for _, http2 := range []bool{true, false} {
+		all, second := answers(t, http2, "3gpp-Sbi-Binding", value, value+"; scope=callback")
+		for _, text := range [][]byte{all, second} {
+			each := make([]int, len(text)-1)
+			for i := 1; i < len(text); i++ {
+				each[i-1] = i
+				two := segments(4000, -uint32(i), text, i) // the number wraps where it is cut
+				for what, list := range map[string][]packet.TCP{
+					"in two":                     two,
+					"another connection between": {two[0], other, two[1]},
+					"the first again":            {two[0], two[0], two[1]},
+					"in three":                   segments(4000, 1, text, i, min(i+3, len(text))),
+					"with an acknowledgement":    {two[0], segments(4000, 0, nil)[0], two[1]},
+				} {
+					if !new(streams).seen(list...) {
+						t.Errorf("HTTP/2 %v, %s, cut at %d of %q: not seen", http2, what, i, text)
+					}
+				}
+			}
+			if s := new(streams); !s.seen(segments(4000, 1, text, each...)...) {
+				t.Errorf("HTTP/2 %v: octet by octet: not seen", http2)
+			}
+		}
+		none, _ := answers(t, http2, "3gpp-Sbi-Lci", value[:5])
+		for i := range none {
+			if new(streams).seen(segments(4000, 1, none, i)...) {
+				t.Errorf("HTTP/2 %v, cut at %d: an indication in %q", http2, i, none)
+			}
+		}
+	}
+}
+
+// TestIndicatesApart: the halves of an indication that do not follow each other are none, and
+// of a pair four connections are kept. No packet allocates.
+func TestIndicatesApart(t *testing.T) {
+	text := []byte("3gpp-sbi-binding")
+	half := segments(4000, 1000, text, 8)
+	gap := segments(4000, 1001, text, 8)[1]
+	syn := segments(4000, 1007, nil)[0]
+	syn[13] |= packet.TCPSyn
+	for what, list := range map[string][]packet.TCP{
+		"the other way round": {half[1], half[0]},
+		"with a gap":          {half[0], gap},
+		"of two connections":  {half[0], segments(4001, 1000, text, 8)[1]},
+		"a connection anew":   {half[0], syn, half[1]},
+	} {
+		if new(streams).seen(list...) {
+			t.Errorf("%s: seen", what)
+		}
+	}
+	others := func(n int) (all []packet.TCP) {
+		all = []packet.TCP{half[0]}
+		for i := range n {
+			all = append(all, segments(uint16(4001+i), 1, text, 8)[0])
+		}
+		return append(all, half[1])
+	}
+	if most := len(streams{}); !new(streams).seen(others(most-1)...) || new(streams).seen(others(most)...) {
+		t.Errorf("not the last %d connections are kept", most)
+	}
+	s, list := new(streams), others(6)
+	if n := testing.AllocsPerRun(10, func() { s.seen(list...) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // copied has a member's packet come to the controller as a copy, by the entry back.
 func (g *rig) copied(member, client int, payload string) {
 	g.t.Helper()

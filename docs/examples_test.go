@@ -17,8 +17,11 @@ import (
 // configurations are those of programs that are not Weft's, by the name of a file of an example.
 const configurations = "-core.yaml"
 
-// uriHost is the address in a URI of a configuration.
-var uriHost = regexp.MustCompile(`uri: http://([0-9.]+):`)
+// uriHost is the address in a URI of a configuration, and ownHost that which a function says is its own.
+var (
+	uriHost = regexp.MustCompile(`[uU]ri: http://([0-9.]+):`)
+	ownHost = regexp.MustCompile(`(?:registerIPv4|bindingIPv4): ([0-9.]+)`)
+)
 
 // TestExamples checks the examples as far as that goes without the programs that they
 // run: plans and labs have no mistakes, files that programs are given are there, their
@@ -78,6 +81,11 @@ func checkExampleLab(t *testing.T, file string) {
 				for _, m := range uriHost.FindAllStringSubmatch(string(text), -1) {
 					if a, err := netip.ParseAddr(m[1]); err != nil || !hosts[a] {
 						t.Errorf("%s: %s of host %s names %s, which no host has", file, word, h.Name, m[1])
+					}
+				}
+				for _, m := range ownHost.FindAllStringSubmatch(string(text), -1) {
+					if m[1] != h.IPv4.Addr().String() {
+						t.Errorf("%s: %s is at %s, but the configuration %s says %s", file, h.Name, h.IPv4.Addr(), word, m[1])
 					}
 				}
 			}

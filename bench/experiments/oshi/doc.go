@@ -9,7 +9,6 @@ package oshi
 
 import (
 	"embed"
-	"strconv"
 
 	"github.com/weft-sdn/weft/bench/experiments"
 )
@@ -28,6 +27,3 @@ var paperValues = experiments.ReadPaper(files, "paper.csv")
 // more returns by what factor something is more than another, of which the paper gives
 // percent.
 func more(figure, series, x string) float64 { return 1 + paperValues.Number(figure, series, x)/100 }
-
-// written writes a figure into a sample.
-func written(v float64) string { return strconv.FormatFloat(v, 'f', 4, 64) }

@@ -117,7 +117,8 @@ func (p *proxy) pairs(ctx context.Context, req *api.ListScpPairsRequest, b balan
 		add(client, at, &api.ScpPair{Type: string(e.Group.Type), Packets: x.GetPackets(), Bytes: x.GetBytes(), Since: x.GetSince()})
 	}
 	p.direct.all(func(k directKey, x *directPair) {
-		if counted[x.id].packets == 0 && carriedPairs[k] { // it is there already, and idle past its end point
+		idle := counted[x.id].packets == 0 && now()-x.since > int64(countLag)
+		if idle && carriedPairs[k] { // it is there already
 			return
 		}
 		add(k.consumer, k.producer, &api.ScpPair{Direct: true, Packets: counted[x.id].packets, Bytes: counted[x.id].octets, Since: time.Unix(0, x.since).UTC().Format(time.RFC3339)})

@@ -208,6 +208,7 @@ const (
 	countIdle = 300
 	countRest = int64(countIdle/2) * int64(time.Second)
 	countSoon = int64(time.Second) // where packets come to the controller as long as they are not there
+	countLag  = 2 * time.Second    // after which switches tell what they have counted; Open vSwitch looks every half second
 )
 
 // mostDirect bounds each table of direct pairs.

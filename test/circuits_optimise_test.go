@@ -19,7 +19,7 @@ func (f *carrierFaults) optimised() {
 		}
 	}
 	var links struct {
-		Links []struct{ Src, Dst api.Location }
+		Links []struct{ Src, Dst *api.Location }
 	}
 	f.json(&links, "get", "links")
 	for _, k := range links.Links {

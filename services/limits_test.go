@@ -30,7 +30,7 @@ var unreported = map[string][]string{
 		"southbound.probe_rate", "stats.parallel", "stats.flows_every", "stats.slow_factor", "stats.metric_switches",
 	},
 	"it says from when on something counts as moving, flapping, late or loaded, and that has a state of its own": {
-		"discovery.flap.downs", "heartbeat.lost_after", "hosts.moves", "scp.errors", "scp.overload",
+		"discovery.flap.downs", "heartbeat.lost_after", "hosts.moves", "scp.errors", "scp.overload", "tunnels.optimise.gain",
 	},
 	"it is no limit": {
 		"discovery.reference_kbps", "discovery.latency.weight", "gateway.audit_size", "gateway.audit_files", "intake.number", "l2vpn.history", "scp.vlan", "southbound.standbys", "southbound.standby",

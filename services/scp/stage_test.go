@@ -150,6 +150,7 @@ func TestDirectBesideBalanced(t *testing.T) {
 			t.Errorf("%d rows, want %d: %v, %v", n, want, resp, err)
 		}
 		g.back.counted = nil // idle
+		g.proxy.direct.all(func(_ directKey, x *directPair) { x.since -= 2 * int64(countLag) })
 	}
 }
 

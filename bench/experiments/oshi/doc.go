@@ -7,23 +7,9 @@
 // Only cmd/weft imports it.
 package oshi
 
-import (
-	"embed"
-
-	"github.com/weft-sdn/weft/bench/experiments"
-)
+import "github.com/weft-sdn/weft/bench/experiments"
 
 // All returns the experiments.
 func All() []experiments.Experiment {
 	return []experiments.Experiment{forwarding(), overlay(), pseudowire(), cache(), steiner(), engineering(), restoration()}
 }
-
-//go:embed paper.csv
-var files embed.FS
-
-// paperValues is what its text has numbers of.
-var paperValues = experiments.ReadPaper(files, "paper.csv")
-
-// more returns by what factor something is more than another, of which the paper gives
-// percent.
-func more(figure, series, x string) float64 { return 1 + paperValues.Number(figure, series, x)/100 }

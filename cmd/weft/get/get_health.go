@@ -297,7 +297,7 @@ func HealthOfPorts(c *cli.Controller) (HealthResult, error) {
 	}
 	return HealthResult{
 		State:  HealthWarning,
-		Detail: fmt.Sprintf("%d blocked: %s", len(idle), strings.Join(details, "; ")),
+		Detail: fmt.Sprintf("%d take no traffic or no link: %s", len(idle), strings.Join(details, "; ")),
 		Remedy: strings.Join(remedies, "; ") + "; weft explain port DPID PORT for the others",
 	}, err
 }

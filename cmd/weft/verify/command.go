@@ -59,7 +59,7 @@ Exit status: 0 if everything that could be compared is within its interval, 1 if
 something differs, or nothing could be compared.`,
 		Example: `  weft plan verify
   weft plan verify plan.yaml --seconds 120 -o json
-  weft profile --base idle.yaml > busy.yaml; weft plan verify --profile busy.yaml
+  weft profile --base idle.yaml > busy.yaml
   weft plan verify --profile busy.yaml --margin 0.15`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

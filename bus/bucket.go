@@ -150,7 +150,7 @@ func subjects(name string) string { return "$KV." + legal(name) + "." }
 func (s *Store) stream(ctx context.Context, name string, replicas int) (jetstream.Stream, error) {
 	stream, err := s.js.Stream(ctx, "KV_"+legal(name))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if err := mended(ctx, s.js, name); err != nil {
+		if err := checkMending(ctx, s.js, name); err != nil {
 			return nil, err
 		}
 		return createStream(ctx, s.js, streamConfig(name, replicas))
@@ -179,9 +179,9 @@ func createStream(ctx context.Context, js jetstream.JetStream, c jetstream.Strea
 	return stream, err
 }
 
-// mended returns an error if the stream of a bucket is not there because it is being made
-// anew.
-func mended(ctx context.Context, js jetstream.JetStream, name string) error {
+// checkMending returns an error if the stream of a bucket is not there because it is being
+// made anew.
+func checkMending(ctx context.Context, js jetstream.JetStream, name string) error {
 	if strings.HasPrefix(name, "bus.") {
 		return nil
 	}

@@ -209,7 +209,7 @@ func (b *bucket) verdict(ctx context.Context) error {
 	if _, damaged := s.health.of(name); damaged || strings.HasPrefix(name, "bus.") || !s.following.Load() {
 		return nil
 	}
-	if err := b.compared(ctx); err != nil {
+	if err := b.awaitComparison(ctx); err != nil {
 		return fmt.Errorf("%w, and it could not be compared with its manifest: %w", errUnreadable, err)
 	}
 	state, err := s.state(ctx)
@@ -226,9 +226,9 @@ func (b *bucket) verdict(ctx context.Context) error {
 	return err
 }
 
-// compared waits until the process that keeps the manifests has compared a bucket with its
+// awaitComparison waits until the process that keeps the manifests has compared a bucket with its
 // own, and saved what can be read of it if it is damaged.
-func (b *bucket) compared(ctx context.Context) error {
+func (b *bucket) awaitComparison(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, doubtWait)
 	defer cancel()
 	state, err := b.store.state(ctx)
@@ -295,9 +295,9 @@ func (s *Store) heed(ctx context.Context) error {
 	}
 }
 
-// Fill writes those of some entries that a damaged bucket lacks; it leaves present keys
-// alone. It returns how many it has written. It waits until the process that keeps the
-// manifests has saved what can be read of the bucket.
+// Fill writes the entries that a damaged bucket lacks; it leaves present keys alone. It
+// returns how many it has written. Before, it waits until the stream of the bucket has been
+// made anew.
 func (s *Store) Fill(ctx context.Context, bucketName string, entries iter.Seq2[string, []byte]) (filled int, err error) {
 	opened, err := s.Bucket(ctx, bucketName)
 	if err != nil {
@@ -307,7 +307,7 @@ func (s *Store) Fill(ctx context.Context, bucketName string, entries iter.Seq2[s
 	if _, damaged := s.health.of(bucketName); !damaged {
 		return 0, api.Errorf(codes.FailedPrecondition, "bucket %s is not damaged", bucketName)
 	}
-	if err := b.compared(ctx); err != nil {
+	if err := b.awaitComparison(ctx); err != nil {
 		return 0, err
 	}
 	for key, value := range entries {

@@ -15,14 +15,14 @@ import (
 	"github.com/weft-sdn/weft/internal/wholefile"
 )
 
-// saved is what could be read of a damaged bucket, in a file while its stream is made
-// anew.
-type saved struct {
-	Last    uint64       `json:"last"` // highest revision that the bucket has assigned
-	Entries []savedEntry `json:"entries"`
+// rescue is the file with what could be read of a damaged bucket, while its stream is
+// made anew.
+type rescue struct {
+	Last    uint64        `json:"last"` // highest revision that the bucket has assigned
+	Entries []rescueEntry `json:"entries"`
 }
 
-type savedEntry struct {
+type rescueEntry struct {
 	Key   string `json:"key"`
 	Value []byte `json:"value"`
 }
@@ -47,8 +47,8 @@ func shut(c jetstream.StreamConfig) jetstream.StreamConfig {
 	return c
 }
 
-// reopened is the reverse of shut.
-func reopened(c jetstream.StreamConfig) jetstream.StreamConfig {
+// reopen is the reverse of shut.
+func reopen(c jetstream.StreamConfig) jetstream.StreamConfig {
 	c.Subjects, c.SubjectTransform = []string{subjects(c.Description) + ">"}, nil
 	return c
 }
@@ -73,7 +73,7 @@ func (m *mender) mend(ctx context.Context, b *bucket, last uint64) error {
 		err = m.save(ctx, b, entries, last)
 	}
 	if err != nil {
-		return errors.Join(err, b.configure(ctx, reopened(c)))
+		return errors.Join(err, b.configure(ctx, reopen(c)))
 	}
 	return m.remake(ctx, c)
 }
@@ -85,9 +85,9 @@ func (m *mender) save(ctx context.Context, b *bucket, entries []entry, last uint
 	if err != nil {
 		return err
 	}
-	s := saved{Last: max(last, info.State.LastSeq)}
+	s := rescue{Last: max(last, info.State.LastSeq)}
 	for _, e := range entries {
-		s.Entries = append(s.Entries, savedEntry{e.key, e.value})
+		s.Entries = append(s.Entries, rescueEntry{e.key, e.value})
 	}
 	text, err := json.Marshal(s)
 	if err == nil {
@@ -110,16 +110,15 @@ func (b *bucket) configure(ctx context.Context, c jetstream.StreamConfig) error 
 	})
 }
 
-// remake makes the stream of a bucket anew with what has been saved of it.
+// remake deletes the stream of a bucket, and makes it with what the file has.
 func (m *mender) remake(ctx context.Context, c jetstream.StreamConfig) error {
 	name := c.Description
-	text, err := os.ReadFile(m.savedPath(name))
+	s, err := m.read(ctx, name)
+	if err == nil && s == nil {
+		err = fmt.Errorf("%s is not there any more", m.savedPath(name))
+	}
 	if err != nil {
 		return err
-	}
-	var s saved
-	if err := json.Unmarshal(text, &s); err != nil {
-		return fmt.Errorf("%s: %w", m.savedPath(name), err)
 	}
 	state, err := m.store.state(ctx)
 	if err == nil {
@@ -155,10 +154,34 @@ func (m *mender) remake(ctx context.Context, c jetstream.StreamConfig) error {
 			return err
 		}
 	}
-	if err := b.configure(ctx, reopened(c)); err != nil {
+	if err := b.configure(ctx, reopen(c)); err != nil {
 		return err
 	}
 	return os.Remove(m.savedPath(name))
+}
+
+// read returns what has been saved of a bucket, nil if there is no file. It sets a file
+// aside that cannot be understood, so that the store starts all the same: what the bucket
+// then lacks is damage.
+func (m *mender) read(ctx context.Context, name string) (*rescue, error) {
+	path := m.savedPath(name)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &rescue{}
+	if err := json.Unmarshal(text, s); err != nil {
+		m.store.config.Log.Error("what was saved of a bucket cannot be read, and is set aside", "bucket", name, "file", path+".unreadable", "error", err)
+		state, stateErr := m.store.state(ctx)
+		if stateErr == nil {
+			stateErr = state.Delete(ctx, mendPrefix+name)
+		}
+		return nil, errors.Join(stateErr, os.Rename(path, path+".unreadable"))
+	}
+	return s, nil
 }
 
 // resume ends what a process that was killed has begun to mend.
@@ -166,8 +189,8 @@ func (m *mender) resume(ctx context.Context, name string) error {
 	if m.store.server == nil {
 		return nil // mends nothing
 	}
-	text, err := os.ReadFile(m.savedPath(name))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	s, err := m.read(ctx, name)
+	if err != nil {
 		return err
 	}
 	c, open, reached := streamConfig(name, 1), true, uint64(0) // of a stream that is not there
@@ -182,18 +205,15 @@ func (m *mender) resume(ctx context.Context, name string) error {
 		}
 		return err
 	})
-	var s saved
 	switch {
 	case asked != nil:
 		return asked
-	case err == nil && json.Unmarshal(text, &s) != nil:
-		return fmt.Errorf("%s cannot be read", m.savedPath(name))
-	case err == nil && (!open || reached < s.Last):
+	case s != nil && (!open || reached < s.Last):
 		return m.remake(ctx, c)
-	case err == nil:
+	case s != nil:
 		return os.Remove(m.savedPath(name)) // all is in the stream
 	case !open:
-		_, err := m.store.js.UpdateStream(ctx, reopened(c))
+		_, err := m.store.js.UpdateStream(ctx, reopen(c))
 		return err
 	}
 	return nil

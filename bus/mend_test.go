@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 
@@ -114,6 +115,42 @@ func TestMendKilled(t *testing.T) {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
+			}
+		})
+	}
+}
+
+// A store starts although what was saved of a bucket cannot be read: the bucket is damaged
+// if it lacks something, and whole if it does not.
+func TestMendFileUnreadable(t *testing.T) {
+	t.Parallel()
+	for stage, lost := range map[string]bool{"delete": false, "make": true} {
+		t.Run(stage, func(t *testing.T) {
+			t.Parallel()
+			d := damaged{t, t.TempDir()}
+			s := opened(t, bus.Config{Directory: d.dir})
+			b, err := s.Bucket(t.Context(), damagedBucket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fillBucket(t, b)
+			want := keysOf(t, b)
+			if err := s.MendUntil(t.Context(), damagedBucket, stage); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			d.write(filepath.Join(d.dir, "manifests", damagedBucket+".saved"), []byte("{"))
+			s = opened(t, bus.Config{Directory: d.dir})
+			if list := s.Damages(); len(list) > 0 != lost {
+				t.Errorf("damage after a start: %v", list)
+			}
+			if b, err = s.Bucket(t.Context(), damagedBucket); err != nil {
+				t.Fatal(err)
+			}
+			if got := keysOf(t, b); len(got) == len(want) == lost {
+				t.Errorf("%d keys after a start", len(got))
 			}
 		})
 	}

@@ -95,7 +95,7 @@ const (
 	VerdictNotAsked    = "-"            //
 )
 
-// NotExplained is the cause of a contradiction of which nothing shows the cause.
+// NotExplained stands for the cause of a contradiction if no measurement shows it.
 const NotExplained = "not explained"
 
 // Reproduced says whether the figure is what the paper says. It is if its interval is

@@ -137,7 +137,7 @@ func (r Rounds) Caption() string {
 	return fmt.Sprintf("%v; medians with 95 %% intervals (order statistics).", r)
 }
 
-// made counts the rounds of which there are samples.
+// made counts the rounds that have left samples.
 func (c *Context) made(cases []Case) Rounds {
 	r := Rounds{Asked: c.Runs, Least: c.Runs}
 	for _, of := range cases {

@@ -21,7 +21,7 @@ type Spread struct {
 	Variation float64 `json:"variation"`
 }
 
-// MarshalJSON writes null for what there is not.
+// MarshalJSON writes null for values that were not measured.
 func (s Spread) MarshalJSON() ([]byte, error) {
 	type plain Spread // without this method
 	if s.Count > 0 {

@@ -53,9 +53,9 @@ calls, beside which the kernel's routing is cheap. So what a plain router takes 
 nearly twice as much as what crosses once. The paper's router in Fig. 18 crosses Open vSwitch too, because of VXLAN; that is oshi-overlay.`,
 		Runs: 30, QuickRuns: 20, Transports: []string{"grpc"},
 		Statements: []experiments.Statement{
-			experiments.Range(more("Fig. 14", "OSHI IP more than router", "least"), more("Fig. 14", "OSHI IP more than router", "most"), .05).OfRatio().Said("OSHI IP to router", "11 % to 19 % more").
+			experiments.Range(percentAsFactor("Fig. 14", "OSHI IP more than router", "least"), percentAsFactor("Fig. 14", "OSHI IP more than router", "most"), .05).OfRatio().Said("OSHI IP to router", "11 % to 19 % more").
 				Because("Open vSwitch forwards in user space here, the router in the kernel"),
-			experiments.AtMost(more("Fig. 18", "OSHI IP more than VLL", "most"), 0).OfRatio().Said("OSHI IP to VLL", "less than 10 % more"),
+			experiments.AtMost(percentAsFactor("Fig. 18", "OSHI IP more than VLL", "most"), 0).OfRatio().Said("OSHI IP to VLL", "less than 10 % more"),
 			experiments.Below().Said("VLL to OSHI IP", "VLL is the least"),
 		},
 		Columns: costColumns,

@@ -21,7 +21,7 @@ group. EoMPLS, one label: the format alone, swapped in the core. GRE, VXLAN: tun
 the switch in user space, and the core routes it. The edges are compared.`,
 		Runs: 30, QuickRuns: 20, Transports: []string{"grpc"},
 		Statements: []experiments.Statement{
-			experiments.Range(more("Fig. 21", "pseudowire more than VLL", "least"), more("Fig. 21", "pseudowire more than VLL", "most"), .1).OfRatio().Said("GRE to VLL", "15 % to 21 % more"),
+			experiments.Range(percentAsFactor("Fig. 21", "pseudowire more than VLL", "least"), percentAsFactor("Fig. 21", "pseudowire more than VLL", "most"), .1).OfRatio().Said("GRE to VLL", "15 % to 21 % more"),
 			experiments.Below().Said("falls", "decreasing at higher load"),
 		},
 		Columns: costColumns,

@@ -18,6 +18,7 @@ var files embed.FS
 // paperValues is what its text has numbers of.
 var paperValues = experiments.ReadPaper(files, "paper.csv")
 
-// more returns by what factor something is more than another, of which the paper gives
-// percent.
-func more(figure, series, x string) float64 { return 1 + paperValues.Number(figure, series, x)/100 }
+// percentAsFactor returns 1.2 where the paper says that something is 20 percent more.
+func percentAsFactor(figure, series, x string) float64 {
+	return 1 + paperValues.Number(figure, series, x)/100
+}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// threeShards is an instance of which the least cost is 60 times 300: the heavy
-// edge stays within a server, the replicas may not.
+// threeShards is an instance whose least cost is 60 times 300: the heavy edge stays
+// within a server, the replicas may not.
 const threeShards = `servers:
   s1: {cpu: 2, memory: 1GiB}
   s2: {cpu: 1, memory: 1GiB, domain: B}
@@ -54,7 +54,7 @@ func TestPlaceSaysWhatWouldMakeAPlacement(t *testing.T) {
 	}
 }
 
-// A star of which the search takes long has an answer in the time.
+// A search that would take long ends at its deadline with an answer.
 func TestPlaceEndsInTime(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("servers:\n")

@@ -151,13 +151,13 @@ func currentPlaces(ctx context.Context, from Sources, name string) (map[string]s
 	return is.Places(), nil
 }
 
-// Head is for what weft plan make has made a plan, as its head says.
+// Head is what the comments at the head of a plan say of how weft plan make made it.
 type Head struct {
 	Profile string // a file; empty: the built-in one
 }
 
-// ReadHead returns a plan and what its head says, which is nothing if weft plan
-// make has not made it.
+// ReadHead returns a plan and its Head, which is empty if weft plan make did not
+// make the plan.
 func ReadHead(source string, text []byte) (*plan.Plan, Head, error) {
 	m, err := ReadMade(source, text, &pflag.FlagSet{})
 	headless := (*headlessError)(nil)

@@ -54,8 +54,7 @@ func ofSlices(list []float64) estimate {
 	return e
 }
 
-// ofSums returns the mean of n times of which the sum and the sum of squares are
-// known.
+// ofSums returns the mean of n times from their sum and the sum of their squares.
 func ofSums(n int, sum, squares float64) estimate {
 	e := estimate{seen: n, needs: needed}
 	if n == 0 {

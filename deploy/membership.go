@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/weft-sdn/weft"
+
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/deploy/local"
 	"github.com/weft-sdn/weft/deploy/members"
@@ -35,6 +37,7 @@ type membership struct {
 	entries    map[string]*members.Entry // of all processes, by name
 	peers      map[string]*members.Peer  // of the others
 	entry      members.Entry             // our own
+	latest     map[members.RunOf]uint64  // the latest epoch of each service that others have run
 	left       bool                      // this process has left the plan
 	successor  bool                      // the directory has another run of this process
 }
@@ -145,7 +148,7 @@ func (m *membership) partitionOf(incarnation uint64) (string, bool) {
 }
 
 // nextEpoch returns the epoch of a run that begins now: the time, or one more
-// than the latest epoch in the directory if the clock was set back.
+// than the latest epoch that the directory has shown if the clock was set back.
 func (m *membership) nextEpoch() uint64 {
 	epoch := uint64(m.now().UnixNano())
 	m.mu.Lock()
@@ -155,7 +158,31 @@ func (m *membership) nextEpoch() uint64 {
 			epoch = max(epoch, e.Services[i].Epoch+1)
 		}
 	}
+	for _, latest := range m.latest {
+		epoch = max(epoch, latest+1)
+	}
 	return epoch
+}
+
+// heed notes the runs that an entry of another process shows. The caller holds the lock.
+func (m *membership) heed(e *members.Entry) {
+	for i := range e.Services {
+		if s := &e.Services[i]; s.State == members.StateReady || s.State == members.StateSyncing {
+			of := members.RunOf{Service: s.Name, Partition: e.Partition}
+			m.latest[of] = max(m.latest[of], s.Epoch)
+		}
+	}
+}
+
+// overtaken reports whether another process has begun a later run of a service than the
+// one here, of a service of which one run replaces another.
+func (m *membership) overtaken(s *local.Service) bool {
+	if s.Spec.Scale == weft.Any {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.latest[members.RunOf{Service: s.Spec.Name, Partition: m.entry.Partition}] > s.Epoch.Load()
 }
 
 // setState changes the state of a service in our entry; an empty state removes

@@ -84,6 +84,7 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 	m := &n.members
 	m.directory, m.log, m.self, m.handle = d, c.Log, self, n.handleEntry
 	m.entries, m.peers = map[string]*members.Entry{}, map[string]*members.Peer{}
+	m.latest = map[members.RunOf]uint64{}
 	if clock, ok := c.Store.(storeClock); ok {
 		asked := time.Now()
 		if now, err := clock.Now(ctx); err != nil {
@@ -313,6 +314,9 @@ func (n *Node) handleEntry(process string, e *members.Entry) {
 	}
 	if process != n.config.Process {
 		n.members.updatePeer(process, e)
+		if e != nil {
+			n.members.heed(e)
+		}
 	}
 	n.rebuild()
 	n.members.mu.Unlock()

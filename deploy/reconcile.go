@@ -292,6 +292,8 @@ func (r *reconciler) startServices(ctx context.Context, c *members.Current, spec
 		}
 		return err
 	}
+	r.beginRun(g)
+	g.Begin()
 	if err := r.sync(ctx, g); err != nil {
 		return err
 	}

@@ -155,8 +155,8 @@ func (o *sender) detach(e *members.Entry, receives func(service string) bool) {
 }
 
 // attach subscribes a service in the other process to a subject. If it is subscribed
-// already and another run of the publisher has begun here since, it receives all that this
-// publishes, and is sent the mark that it is complete.
+// already and another run of the publisher has begun here since, it is sent what that has
+// retained again: it may have been published before the run began.
 func (o *sender) attach(sub *local.Subject, s members.ServiceState, source publisher) {
 	o.mu.Lock()
 	at := o.subs[s.Name]
@@ -172,7 +172,7 @@ func (o *sender) attach(sub *local.Subject, s members.ServiceState, source publi
 	o.mu.Unlock()
 	sub.AddRemote(remote{o, at, sub}, func(facts []any) { o.sendRetained(sub, at, source, facts) })
 	if run != 0 && run != source.epoch {
-		o.sendRetained(sub, at, source, nil)
+		sub.Again(func(facts []any) { o.sendRetained(sub, at, source, facts) })
 	}
 }
 

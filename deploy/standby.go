@@ -56,18 +56,9 @@ func (r *reconciler) listActivatable() (list []*local.Group) {
 	return list
 }
 
-// activate activates standby services: they begin a new run, which replaces all
-// earlier ones.
+// activate activates standby services.
 func (r *reconciler) activate(ctx context.Context, g *local.Group) error {
-	epoch := r.members.nextEpoch()
-	for _, s := range g.Services {
-		s.Epoch.Store(epoch)
-		s.Standby.Store(false)
-		r.worker.Began(s)
-	}
-	r.members.mu.Lock()
-	r.rebuild() // others may want what these publish
-	r.members.mu.Unlock()
+	r.beginRun(g)
 	if slices.ContainsFunc(g.Services, func(s *local.Service) bool { return len(s.Spec.Wants()) > 0 }) {
 		if err := r.sync(ctx, g); err != nil {
 			return err
@@ -75,4 +66,19 @@ func (r *reconciler) activate(ctx context.Context, g *local.Group) error {
 	}
 	g.Begin()
 	return r.offer(ctx, g, "services ready, having stood by")
+}
+
+// beginRun begins the run of services that are set up. It replaces all runs that began
+// before, also those that began while these waited: for their turn, or because this
+// process was suspended.
+func (r *reconciler) beginRun(g *local.Group) {
+	epoch := r.members.nextEpoch()
+	for _, s := range g.Services {
+		if s.Spec.Standby || r.members.overtaken(s) {
+			r.worker.BeginRun(s, epoch)
+		}
+	}
+	r.members.mu.Lock()
+	r.rebuild() // others may want what these publish
+	r.members.mu.Unlock()
 }

@@ -166,6 +166,70 @@ func TestStandbyIsNoRun(t *testing.T) {
 	}
 }
 
+// TestRunBeginsOnceSetUp: a service that has waited for its turn since before another run
+// of it worked replaces that one when it begins to work itself: what it says of a switch
+// counts, though it was started first, and also what it said while it waited.
+func TestRunBeginsOnceSetUp(t *testing.T) {
+	specs := []weft.Spec{
+		{Name: "southbound", Publishes: weft.Subjects(api.SwitchChangedEvent), Standby: true, Scale: weft.PerPartition},
+		{Name: "qos", Reads: nib.Switches, Scale: weft.PerPartition},
+		{Name: "gateway", Subscribes: weft.Subjects(api.SwitchChangedEvent), Scale: weft.Any},
+	}
+	may := map[string]chan struct{}{"a": make(chan struct{}), "a-standby": make(chan struct{})}
+	var heard atomic.Value // the address by which the switch was last heard to be connected
+	heard.Store("")
+	c := newCluster(t, specs, map[string]func(*actor){
+		"southbound": func(p *actor) {
+			if p.process == "a" {
+				switchIs(p, "0000000000000005", true)
+			}
+			select {
+			case <-may[p.process]:
+			case <-p.ctx.Done():
+			}
+		},
+		"qos": func(*actor) {},
+		"gateway": func(p *actor) {
+			weft.On(p.env, api.SwitchChangedEvent, func(_ context.Context, e *api.SwitchChanged) { heard.Store(e.Switch.Address) })
+		},
+	})
+	alone := "{name: s, events: grpc, workers: {a: {services: [southbound]}, b: {services: [qos, gateway]}}}"
+	c.apply(alone)
+	c.start("a")
+	c.start("b")
+	state := func(process, want string) {
+		c.eventually(process+" is "+want, func() bool { return c.states(process)["southbound"] == want })
+	}
+	state("a", members.StateStarting)
+	c.eventually("qos works", func() bool { return c.states("b")["qos"] == members.StateReady })
+	reader := c.run("qos")
+	connected := func(by *actor, address string) {
+		weft.Publish(by.env, api.SwitchChangedEvent, &api.SwitchChanged{Switch: &api.Switch{Dpid: "0000000000000004", Connected: true, Address: address}})
+		c.eventually(address+" is heard of", func() bool { return heard.Load() == address })
+		c.eventually(address+" is believed", func() bool {
+			s := weft.NIB(reader.env).Connected(4)
+			return s != nil && s.Address == address
+		})
+	}
+	c.apply("{name: s, events: grpc, workers: {a: {services: [southbound], standby: 1}, b: {services: [qos, gateway]}}}")
+	other := c.start("a-standby")
+	close(may["a-standby"])
+	state("a-standby", members.StateReady)
+	for _, run := range c.runs("southbound", 2) {
+		if run.process == "a-standby" {
+			connected(run, "192.0.2.2:1")
+		}
+	}
+	c.apply(alone)
+	if err := c.leave(other); err != nil {
+		t.Fatal(err)
+	}
+	close(may["a"])
+	state("a", members.StateReady)
+	connected(c.run("southbound"), "192.0.2.1:1")
+	c.eventually("what it said before it began is believed", func() bool { return weft.NIB(reader.env).Connected(5) != nil })
+}
+
 // states returns those of the services of a process.
 func (c *cluster) states(process string) map[string]string {
 	entries, err := c.directory().Entries(context.Background())

@@ -144,6 +144,24 @@ func (s *Subject) Again(tell func(facts []any)) {
 	tell(s.facts())
 }
 
+// adopt says to the bases of the network that what is retained is of the run of its
+// publisher which begins now.
+func (s *Subject) adopt(publisher *Service) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, event := range s.facts() {
+		key, _ := s.Decl.KeyOf(event)
+		var fed *nib.Base
+		for _, at := range s.All() {
+			if at.base == nil || at.base == fed || at.Service == publisher || publisher.worker.cluster.Stray(at.Service, publisher, s, key, event) {
+				continue
+			}
+			fed = at.base
+			at.base.Apply(sourceOf(publisher), event)
+		}
+	}
+}
+
 // retain keeps an event that describes the state of something. The caller holds
 // the lock.
 func (s *Subject) retain(key string, event any) {

@@ -226,7 +226,7 @@ func (w *Worker) Enter(g *Group) {
 	w.tables.Store(t)
 	for _, s := range g.Services {
 		if !s.Standby.Load() {
-			w.Began(s)
+			w.networks.begin(s.Spec, sourceOf(s))
 		}
 		base := w.networks.of(s.Clustered)
 		for _, sub := range s.Spec.Reads.Subjects() {
@@ -263,8 +263,21 @@ func (w *Worker) Remove(s *Service) {
 	w.version.Add(1)
 }
 
-// Began says that a publisher of this process has begun a run.
-func (w *Worker) Began(s *Service) { w.networks.begin(s.Spec, sourceOf(s)) }
+// BeginRun begins the run of a service that is set up; it stands by no more. What the
+// service has published before is of this run.
+func (w *Worker) BeginRun(s *Service, epoch uint64) {
+	before := sourceOf(s)
+	stoodBy := s.Standby.Swap(false)
+	s.Epoch.Store(epoch)
+	w.networks.begin(s.Spec, sourceOf(s))
+	if stoodBy {
+		return
+	}
+	for _, p := range s.Spec.Publishes {
+		w.tables.Load().Subjects[p.SubjectName()].adopt(s)
+	}
+	w.networks.end(s.Spec, before)
+}
 
 // Over says that a run of a service has ended, here or in another process.
 func (w *Worker) Over(spec *weft.Spec, run nib.Source) { w.networks.end(spec, run) }
@@ -331,6 +344,7 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 	if ready, err := w.Launch(ctx, w.first); !ready {
 		errs = append(errs, err)
 	} else {
+		w.first.Begin()
 		close(w.started)
 		select {
 		case s := <-w.failed:
@@ -349,9 +363,9 @@ func (w *Worker) Run(ctx context.Context) (err error) {
 // plan; if it were stopped before that wait is over, it would wait anew.
 const successionMost = 45 * time.Second
 
-// Launch starts the services of a group and waits until all are ready. They are
-// not if ctx ends first, or one of them ends; stop returns the error of its
-// Run.
+// Launch starts the services of a group and waits until all are set up; Begin
+// makes them work. They are not if ctx ends first, or one of them ends; stop
+// returns the error of its Run.
 func (w *Worker) Launch(ctx context.Context, g *Group) (ready bool, err error) {
 	w.start(ctx, g)
 	missing := slices.Clone(g.Services)
@@ -377,7 +391,6 @@ func (w *Worker) Launch(ctx context.Context, g *Group) (ready bool, err error) {
 			return false, fmt.Errorf("not set up after %v: %s; each service's Run must reach weft.Ready or weft.Serve", limit, strings.Join(names, ", "))
 		}
 	}
-	close(g.started)
 	return true, nil
 }
 
@@ -408,7 +421,7 @@ func (w *Worker) RunStandby(ctx context.Context, g *Group, ripe func()) {
 	}()
 }
 
-// Begin makes the services of a group that stood by active.
+// Begin makes the services of a group work, which are all set up.
 func (g *Group) Begin() { close(g.started) }
 
 // Settled waits until a service has handled all events that any goroutine

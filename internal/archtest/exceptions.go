@@ -9,9 +9,7 @@ var crowded = map[string]int{
 	"bus.Store":                      52,
 	"flow.Match":                     74,
 	"openflow.Version":               106,
-	"plan/place.problem":             50,
 	"services/scp.proxy":             73,
-	"services/southbound.hub":        46,
 }
 
 // tangled lists the packages in which more than a tenth of the references between files lead

@@ -6,10 +6,13 @@ import (
 	"strings"
 )
 
+// diagnosis says why a problem has no solution.
+type diagnosis struct{ *problem }
+
 // contradictions are the reasons for which there is no placement that
 // arithmetic alone finds: each is sound, together they are not complete.
 func contradictions(in *Instance) []Conflict {
-	p := compile(in)
+	p := diagnosis{compile(in)}
 	if c := p.merged(); len(c) > 0 {
 		return c // the rest supposes that what is together can be
 	}
@@ -27,7 +30,7 @@ func contradictions(in *Instance) []Conflict {
 }
 
 // merged finds shards that are to be together and cannot.
-func (p *problem) merged() []Conflict {
+func (p diagnosis) merged() []Conflict {
 	var found []Conflict
 	for k, members := range p.members {
 		if len(members) == 1 {
@@ -73,7 +76,7 @@ func (p *problem) merged() []Conflict {
 }
 
 // tooLarge finds shards that no server is large enough for.
-func (p *problem) tooLarge() []Conflict {
+func (p diagnosis) tooLarge() []Conflict {
 	var found []Conflict
 	for k, members := range p.members {
 		fits, cpu, memory := false, int64(0), int64(0)
@@ -113,7 +116,7 @@ func (p *problem) tooLarge() []Conflict {
 }
 
 // usual is the largest server, of which more would help most.
-func (p *problem) usual() (cpu, memory int64) {
+func (p diagnosis) usual() (cpu, memory int64) {
 	best := 0
 	for s := range p.s {
 		if p.capCPU[s] > p.capCPU[best] || p.capCPU[s] == p.capCPU[best] && p.capMemory[s] > p.capMemory[best] {
@@ -124,7 +127,7 @@ func (p *problem) usual() (cpu, memory int64) {
 }
 
 // more says "2 more servers of 4 CPUs and 8 GiB".
-func (p *problem) more(n int64) string {
+func (p diagnosis) more(n int64) string {
 	cpu, memory := p.usual()
 	if n == 1 {
 		return fmt.Sprintf("1 more server of %s and %s", cpus(cpu), bytes(memory))
@@ -134,7 +137,7 @@ func (p *problem) more(n int64) string {
 
 // tooMany compares what all shards need with what all servers have, and counts
 // the shards of which no two fit on one server.
-func (p *problem) tooMany() []Conflict {
+func (p diagnosis) tooMany() []Conflict {
 	var found []Conflict
 	resource := func(kind Kind, need, have []int64, what func(int64) string, each int64, more string) {
 		total, there := sum(need), sum(have)
@@ -162,7 +165,7 @@ func (p *problem) tooMany() []Conflict {
 }
 
 // expand lists the shards of nodes.
-func (p *problem) expand(nodes []int) []int {
+func (p diagnosis) expand(nodes []int) []int {
 	var list []int
 	for _, k := range nodes {
 		list = append(list, p.members[k]...)
@@ -175,7 +178,7 @@ const maxPools = 256
 
 // pinned compares what shards need that may run on a few servers only with what
 // these have.
-func (p *problem) pinned() []Conflict {
+func (p diagnosis) pinned() []Conflict {
 	var found []Conflict
 	seen := map[string]bool{}
 	for _, pool := range p.allowed {
@@ -218,7 +221,7 @@ func (p *problem) pinned() []Conflict {
 }
 
 // pinnedPairs finds shards pinned to the same server that never share one.
-func (p *problem) pinnedPairs(nodes []int, server string) []Conflict {
+func (p diagnosis) pinnedPairs(nodes []int, server string) []Conflict {
 	for x, a := range nodes {
 		for _, b := range nodes[x+1:] {
 			if kind := p.clash(a, b); kind != "" {

@@ -251,7 +251,7 @@ func (x *explainer) capacity(in *Instance) string {
 				low = mid
 			}
 		}
-		return p.more(int64(n))
+		return diagnosis{p}.more(int64(n))
 	}
 	for _, percent := range []int64{105, 110, 125, 150, 200, 400} {
 		if x.ctx.Err() != nil {

@@ -7,7 +7,7 @@ import (
 
 // separate matches the shards of each set that is to be apart with servers, or
 // power domains: each needs one of its own.
-func (p *problem) separate() []Conflict {
+func (p diagnosis) separate() []Conflict {
 	var found []Conflict
 	for _, set := range p.apart {
 		short := len(set) - p.matching(set, p.s, p.fits)
@@ -40,7 +40,7 @@ func (p *problem) separate() []Conflict {
 const maxMatching = 2000
 
 // matching is how many of a set find a place of their own.
-func (p *problem) matching(set []int, places int, in func(k, place int) bool) int {
+func (p diagnosis) matching(set []int, places int, in func(k, place int) bool) int {
 	if len(set) > maxMatching {
 		return min(len(set), places)
 	}
@@ -75,7 +75,7 @@ func (p *problem) matching(set []int, places int, in func(k, place int) bool) in
 
 // isolated counts the servers that classes and power sources need for
 // themselves.
-func (p *problem) isolated() []Conflict {
+func (p diagnosis) isolated() []Conflict {
 	var found []Conflict
 	var compute, sensitive []int
 	byPower := make([][]int, p.powers)
@@ -106,7 +106,7 @@ func (p *problem) isolated() []Conflict {
 // serversFor is how many servers the nodes need at least if no others are on
 // them: the largest that together have enough of each resource, and one for
 // each node that needs more than half of the largest.
-func (p *problem) serversFor(nodes []int) int {
+func (p diagnosis) serversFor(nodes []int) int {
 	if len(nodes) == 0 {
 		return 0
 	}
@@ -138,7 +138,7 @@ func (p *problem) serversFor(nodes []int) int {
 
 // tooFar finds paths that cannot keep their deadline: their shards fill so many
 // servers that the least delays between these are more.
-func (p *problem) tooFar() []Conflict {
+func (p diagnosis) tooFar() []Conflict {
 	var found []Conflict
 	least := p.leastDelay()
 	for _, b := range p.budget {
@@ -163,7 +163,7 @@ func (p *problem) tooFar() []Conflict {
 }
 
 // apartOn says why nodes cannot all share one server, "" if they may.
-func (p *problem) apartOn(nodes []int) Kind {
+func (p diagnosis) apartOn(nodes []int) Kind {
 	last := nodes[len(nodes)-1]
 	var cpu, memory int64
 	distinct := map[int]bool{}

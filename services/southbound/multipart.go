@@ -38,8 +38,8 @@ var readings = map[api.Multipart]reading{
 }
 
 // readMultipart answers api.ReadMultipart.
-func (h *hub) readMultipart(ctx context.Context, req *api.ReadMultipartRequest) (*api.ReadMultipartResponse, error) {
-	s, err := h.connected(req.Dpid)
+func (q queries) readMultipart(ctx context.Context, req *api.ReadMultipartRequest) (*api.ReadMultipartResponse, error) {
+	s, err := q.connected(req.Dpid)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/weft-sdn/weft/services/southbound/session"
 )
 
+// queries answers what services ask of connected switches.
+type queries struct{ *hub }
+
 func (h *hub) listSwitches(context.Context, *api.ListSwitchesRequest) (*api.ListSwitchesResponse, error) {
 	resp := &api.ListSwitchesResponse{Failed: h.failures.list(time.Now())}
 	h.mu.Lock()
@@ -52,34 +55,34 @@ func (h *hub) forget(sw flow.DPID) *api.ForgetSwitchResponse {
 }
 
 // connected returns the session of a switch, given its identity as text.
-func (h *hub) connected(text string) (*session.Session, error) {
+func (q queries) connected(text string) (*session.Session, error) {
 	sw, err := flow.ParseDPID(text)
 	if err != nil {
 		return nil, api.Errorf(codes.InvalidArgument, "%w", err)
 	}
-	if s := h.Session(sw); s != nil {
+	if s := q.Session(sw); s != nil {
 		return s, nil
 	}
-	h.mu.Lock()
-	known := h.records[sw] != nil
-	h.mu.Unlock()
+	q.mu.Lock()
+	known := q.records[sw] != nil
+	q.mu.Unlock()
 	if known {
 		return nil, api.Errorf(codes.Unavailable, "switch %v is not connected", sw)
 	}
 	return nil, api.Errorf(codes.NotFound, "unknown switch %v; weft get switches lists those that have connected", sw)
 }
 
-func (h *hub) listPorts(_ context.Context, req *api.ListPortsRequest) (*api.ListPortsResponse, error) {
+func (q queries) listPorts(_ context.Context, req *api.ListPortsRequest) (*api.ListPortsResponse, error) {
 	resp := &api.ListPortsResponse{}
 	if req.Dpid != "" {
-		s, err := h.connected(req.Dpid)
+		s, err := q.connected(req.Dpid)
 		if err != nil {
 			return nil, err
 		}
 		resp.Ports = s.PortList()
 		return resp, nil
 	}
-	for _, s := range h.Up.All() {
+	for _, s := range q.Up.All() {
 		resp.Ports = append(resp.Ports, s.PortList()...)
 	}
 	sort.Slice(resp.Ports, func(i, j int) bool {
@@ -89,8 +92,8 @@ func (h *hub) listPorts(_ context.Context, req *api.ListPortsRequest) (*api.List
 	return resp, nil
 }
 
-func (h *hub) readFlows(ctx context.Context, req *api.ReadFlowsRequest) (*api.ReadFlowsResponse, error) {
-	s, err := h.connected(req.Dpid)
+func (q queries) readFlows(ctx context.Context, req *api.ReadFlowsRequest) (*api.ReadFlowsResponse, error) {
+	s, err := q.connected(req.Dpid)
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +141,8 @@ func index[T any](list []T, id func(*T) uint32) map[uint32]*T {
 	return of
 }
 
-func (h *hub) readGroups(ctx context.Context, req *api.ReadGroupsRequest) (*api.ReadGroupsResponse, error) {
-	s, err := h.connected(req.Dpid)
+func (q queries) readGroups(ctx context.Context, req *api.ReadGroupsRequest) (*api.ReadGroupsResponse, error) {
+	s, err := q.connected(req.Dpid)
 	if err != nil {
 		return nil, err
 	}
@@ -163,8 +166,8 @@ func (h *hub) readGroups(ctx context.Context, req *api.ReadGroupsRequest) (*api.
 	return resp, nil
 }
 
-func (h *hub) readMeters(ctx context.Context, req *api.ReadMetersRequest) (*api.ReadMetersResponse, error) {
-	s, err := h.connected(req.Dpid)
+func (q queries) readMeters(ctx context.Context, req *api.ReadMetersRequest) (*api.ReadMetersResponse, error) {
+	s, err := q.connected(req.Dpid)
 	if err != nil {
 		return nil, err
 	}
@@ -213,8 +216,8 @@ func newGroup(sw flow.DPID, g *flow.Group, st *openflow.GroupStats) *api.Group {
 	return out
 }
 
-func (h *hub) readPortStats(ctx context.Context, req *api.ReadPortStatsRequest) (*api.ReadPortStatsResponse, error) {
-	s, err := h.connected(req.Dpid)
+func (q queries) readPortStats(ctx context.Context, req *api.ReadPortStatsRequest) (*api.ReadPortStatsResponse, error) {
+	s, err := q.connected(req.Dpid)
 	if err != nil {
 		return nil, err
 	}
@@ -242,8 +245,8 @@ func keptCounter(counter uint64) uint64 {
 	return counter
 }
 
-func (h *hub) readTableStats(ctx context.Context, req *api.ReadTableStatsRequest) (*api.ReadTableStatsResponse, error) {
-	s, err := h.connected(req.Dpid)
+func (q queries) readTableStats(ctx context.Context, req *api.ReadTableStatsRequest) (*api.ReadTableStatsResponse, error) {
+	s, err := q.connected(req.Dpid)
 	if err != nil {
 		return nil, err
 	}
@@ -260,8 +263,8 @@ func (h *hub) readTableStats(ctx context.Context, req *api.ReadTableStatsRequest
 	return resp, nil
 }
 
-func (h *hub) modifyPort(ctx context.Context, req *api.ModifyPortRequest) (*api.ApplyResult, error) {
-	s, err := h.connected(req.Dpid)
+func (q queries) modifyPort(ctx context.Context, req *api.ModifyPortRequest) (*api.ApplyResult, error) {
+	s, err := q.connected(req.Dpid)
 	if err != nil {
 		return nil, err
 	}
@@ -269,8 +272,8 @@ func (h *hub) modifyPort(ctx context.Context, req *api.ModifyPortRequest) (*api.
 }
 
 // sendExperimenter answers api.SendExperimenter.
-func (h *hub) sendExperimenter(ctx context.Context, req *api.SendExperimenterRequest) (*api.ApplyResult, error) {
-	s, err := h.connected(req.Dpid)
+func (q queries) sendExperimenter(ctx context.Context, req *api.SendExperimenterRequest) (*api.ApplyResult, error) {
+	s, err := q.connected(req.Dpid)
 	if err != nil {
 		return nil, err
 	}
@@ -279,13 +282,13 @@ func (h *hub) sendExperimenter(ctx context.Context, req *api.SendExperimenterReq
 }
 
 // listLimits answers api.ListLimits.
-func (h *hub) listLimits(_ context.Context, req *api.ListLimitsRequest) (*api.ListLimitsResponse, error) {
+func (q queries) listLimits(_ context.Context, req *api.ListLimitsRequest) (*api.ListLimitsResponse, error) {
 	if req.GetDpid() != "" {
-		s, err := h.connected(req.Dpid)
+		s, err := q.connected(req.Dpid)
 		if err != nil {
 			return nil, err
 		}
 		req = &api.ListLimitsRequest{Dpid: s.DPID.String()}
 	}
-	return &api.ListLimitsResponse{Limits: h.Limits(req.GetDpid()), Shed: h.Shed()}, nil
+	return &api.ListLimitsResponse{Limits: q.Limits(req.GetDpid()), Shed: q.Shed()}, nil
 }

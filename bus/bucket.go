@@ -62,7 +62,7 @@ func (s *Store) openBucket(ctx context.Context, name string) (b *bucket, empty b
 	b = &bucket{store: s, name: name}
 	var n copies
 	err = s.retry(ctx, "open bucket "+name, func(ctx context.Context) error {
-		stream, err := s.stream(ctx, name, n.of(max(int(s.replicas.Load()), 1)))
+		stream, err := s.stream(ctx, name, n.of(max(int(s.replicas.wanted.Load()), 1)))
 		if n.note(err); err == nil {
 			b.stream.Store(&stream)
 			empty = stream.CachedInfo().State.LastSeq == 0
@@ -158,7 +158,7 @@ func (s *Store) stream(ctx context.Context, name string, replicas int) (jetstrea
 	if err != nil {
 		return nil, err
 	}
-	raised, err := s.raise(ctx, stream.CachedInfo())
+	raised, err := s.replicas.raise(ctx, stream.CachedInfo())
 	switch {
 	case noPeers(err): // replicate adds it later
 		return stream, nil

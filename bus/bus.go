@@ -43,22 +43,40 @@ type Store struct {
 	health   *health
 	recorder *recorder // nil if another process keeps the manifests
 
-	replicas    atomic.Int64 // wanted copies of each bucket; 0 is 1 for new ones
-	short       atomic.Bool  // too few servers are up for that
-	replicating sync.Once
-	failing     atomic.Int64           // when operations began to fail, ns since 1970; 0: they succeed
-	better      atomic.Pointer[string] // host of the server to connect to next; nil: any
+	replicas replication
+	seeker   seeker
+	syncing  syncing
 
-	unsynced  atomic.Pointer[[]string] // servers that confirm writes before a sync; nil: not asked yet
-	following atomic.Bool              // this process learns of damage
-	doubts    sync.Map                 // names of buckets for which suspect is at work
-	reread    chan struct{}            // holds one: the server has re-read its files
+	following atomic.Bool   // this process learns of damage
+	doubts    sync.Map      // names of buckets for which suspect is at work
+	reread    chan struct{} // holds one: the server has re-read its files
 
 	mu      sync.Mutex // guards buckets
 	buckets map[string]*bucket
 
 	closing sync.Once
 	closed  error // of closing
+}
+
+// replication keeps buckets on several servers.
+type replication struct {
+	store  *Store
+	wanted atomic.Int64 // copies of each bucket; 0 is 1 for new ones
+	short  atomic.Bool  // too few servers are up for that
+	begun  sync.Once
+}
+
+// seeker finds another server of the store when the present one is of no use.
+type seeker struct {
+	store   *Store
+	failing atomic.Int64           // when operations began to fail, ns since 1970; 0: they succeed
+	better  atomic.Pointer[string] // host of the server to connect to next; nil: any
+}
+
+// syncing learns which external servers confirm writes before these are on disk.
+type syncing struct {
+	store *Store
+	lazy  atomic.Pointer[[]string] // those that do; nil: not asked yet
 }
 
 // Open opens the store. Its errors suggest a remedy. A server at URL must be
@@ -71,7 +89,8 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{config: c, token: c.Token, buckets: map[string]*bucket{}, link: newLink(), health: newHealth(), reread: make(chan struct{}, 1)}
-	s.replicas.Store(int64(c.Replicas))
+	s.replicas.store, s.seeker.store, s.syncing.store = s, s, s
+	s.replicas.wanted.Store(int64(c.Replicas))
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -95,8 +114,8 @@ func (s *Store) open(ctx context.Context) (err error) {
 		return fmt.Errorf("open the store at %s: %w", s.where(), err)
 	}
 	if s.server == nil {
-		s.tended.Go(s.seek)
-		s.tended.Go(s.watchSyncing)
+		s.tended.Go(s.seeker.run)
+		s.tended.Go(s.syncing.watch)
 	}
 	err = s.retry(ctx, "open the store", func(ctx context.Context) error {
 		_, err := s.js.AccountInfo(ctx)
@@ -136,7 +155,7 @@ func (s *Store) options() []nats.Option {
 		nats.Name("weft"), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1), // fail late messages at once; retry decides
 		nats.FlusherTimeout(writeTimeout), nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(maxPings),
-		nats.ReconnectToServer(s.choose),
+		nats.ReconnectToServer(s.seeker.choose),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.config.Log.Debug("nats", "err", err) }),
 		nats.ReconnectHandler(func(*nats.Conn) {
 			s.link.up()

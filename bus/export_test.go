@@ -14,7 +14,7 @@ func (s *Store) DescribeStreams(ctx context.Context) string {
 }
 
 // AskedSyncing reports whether the servers have been asked whether they sync.
-func (s *Store) AskedSyncing() bool { return s.unsynced.Load() != nil }
+func (s *Store) AskedSyncing() bool { return s.syncing.lazy.Load() != nil }
 
 // StreamGone is what a process reports of a bucket that it finds without a stream.
 const StreamGone = streamGone

@@ -3,14 +3,12 @@ package bus
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 )
@@ -36,39 +34,39 @@ const (
 // the store logs a warning, and adds the copies later. A server that is not
 // part of a cluster refuses to open buckets with n above 1.
 func (s *Store) Replicate(n int) {
-	s.replicas.Store(int64(n))
+	s.replicas.wanted.Store(int64(n))
 	if n > 1 {
-		s.replicating.Do(func() { s.tended.Go(s.replicate) })
+		s.replicas.begun.Do(func() { s.tended.Go(s.replicas.run) })
 	}
 }
 
-// replicate adds missing copies to buckets until the store is closed.
-func (s *Store) replicate() {
+// run adds missing copies to buckets until the store is closed.
+func (r *replication) run() {
 	tick := time.NewTicker(replicateEvery)
 	defer tick.Stop()
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), listWait)
-		if err := s.replicateOnce(ctx); err != nil && !passing(err) {
-			s.config.Log.Warn("buckets cannot be replicated", "replicas", s.replicas.Load(), "error", err)
+		if err := r.once(ctx); err != nil && !passing(err) {
+			r.store.config.Log.Warn("buckets cannot be replicated", "replicas", r.wanted.Load(), "error", err)
 		}
 		cancel()
 		select {
-		case <-s.link.closed:
+		case <-r.store.link.closed:
 			return
 		case <-tick.C:
 		}
 	}
 }
 
-// replicateOnce adds the missing copies of all buckets.
-func (s *Store) replicateOnce(ctx context.Context) error {
-	list, _, err := s.streams(ctx)
+// once adds the missing copies of all buckets.
+func (r *replication) once(ctx context.Context) error {
+	list, _, err := r.store.streams(ctx)
 	if err != nil {
 		return err
 	}
 	var failed error
 	for _, info := range list {
-		if _, err := s.raise(ctx, info); err != nil && failed == nil {
+		if _, err := r.raise(ctx, info); err != nil && failed == nil {
 			failed = err
 		}
 	}
@@ -78,22 +76,22 @@ func (s *Store) replicateOnce(ctx context.Context) error {
 // raise adds the missing copies of a stream and returns its state. With too few
 // servers it returns an error that noPeers recognizes, and leaves the stream as
 // it is.
-func (s *Store) raise(ctx context.Context, info *jetstream.StreamInfo) (jetstream.Stream, error) {
-	n := int(s.replicas.Load())
+func (r *replication) raise(ctx context.Context, info *jetstream.StreamInfo) (jetstream.Stream, error) {
+	n := int(r.wanted.Load())
 	if info.Config.Replicas >= n {
 		return nil, nil
 	}
 	c := info.Config
 	c.Replicas, c.AllowDirect = n, false
-	stream, err := s.js.UpdateStream(ctx, c)
+	stream, err := r.store.js.UpdateStream(ctx, c)
 	switch {
 	case noPeers(err):
-		if !s.short.Swap(true) {
-			s.config.Log.Warn("too few servers of the store are up: state is kept on fewer than the plan wants, until they are", "bucket", info.Config.Description, "copies", info.Config.Replicas, "replicas", n)
+		if !r.short.Swap(true) {
+			r.store.config.Log.Warn("too few servers of the store are up: state is kept on fewer than the plan wants, until they are", "bucket", info.Config.Description, "copies", info.Config.Replicas, "replicas", n)
 		}
 	case err == nil:
-		s.short.Store(false)
-		s.config.Log.Info("a bucket is kept on more servers", "bucket", info.Config.Description, "copies", n, "before", info.Config.Replicas)
+		r.short.Store(false)
+		r.store.config.Log.Info("a bucket is kept on more servers", "bucket", info.Config.Description, "copies", n, "before", info.Config.Replicas)
 	}
 	return stream, err
 }
@@ -116,25 +114,6 @@ func (c *copies) note(err error) {
 		c.fewer++
 		c.since = time.Now()
 	}
-}
-
-// JetStream's error codes for servers that are missing.
-const (
-	codeNoPeers = 10005 // too few of the cluster are up
-	codeAlone   = 10074 // the server is not part of a cluster
-)
-
-// noPeers reports whether too few servers of a cluster are up.
-func noPeers(err error) bool { return refusedWith(err, codeNoPeers) }
-
-func refusedWith(err error, code jetstream.ErrorCode) bool {
-	var refused *jetstream.APIError
-	return errors.As(err, &refused) && refused.ErrorCode == code
-}
-
-// alone returns the error of a server that is not part of a cluster.
-func (s *Store) alone(what string) error {
-	return api.Errorf(codes.FailedPrecondition, "%s: %d replicas are wanted (bus.replicas), but the server at %s is not part of a cluster; start it as one of a cluster of at least %d, or set bus.replicas: 1", what, s.replicas.Load(), s.where(), s.replicas.Load())
 }
 
 // streams returns the streams of all buckets, and how many did not answer.
@@ -176,8 +155,8 @@ func ours(list []*jetstream.StreamInfo) (buckets []*jetstream.StreamInfo) {
 // State asks the servers for the state of the buckets. If they do not answer,
 // it returns why, and a state without quorum.
 func (s *Store) State(ctx context.Context) (*api.StoreState, error) {
-	st := &api.StoreState{Replicas: uint32(max(s.replicas.Load(), 1)), Wanted: uint32(max(s.replicas.Load(), 1))}
-	if lazy := s.unsynced.Load(); lazy != nil {
+	st := &api.StoreState{Replicas: uint32(max(s.replicas.wanted.Load(), 1)), Wanted: uint32(max(s.replicas.wanted.Load(), 1))}
+	if lazy := s.syncing.lazy.Load(); lazy != nil {
 		st.Unsynced = *lazy
 	}
 	list, missing, err := s.streams(ctx)

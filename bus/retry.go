@@ -70,7 +70,7 @@ func (s *Store) attempt(ctx context.Context, op func(context.Context) error) err
 	defer cancel()
 	defer context.AfterFunc(alive, cancel)()
 	err := op(ctx)
-	s.tried(err)
+	s.seeker.tried(err)
 	return err
 }
 
@@ -156,9 +156,24 @@ func (s *Store) fail(ctx context.Context, what string, err error) error {
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return api.Errorf(codes.FailedPrecondition, "%s at %s: %w; start that NATS server with JetStream (-js), and enable it for this account", what, s.where(), err)
 	case refusedWith(err, codeAlone):
-		return s.alone(what)
+		n := s.replicas.wanted.Load()
+		return api.Errorf(codes.FailedPrecondition, "%s: %d replicas are wanted (bus.replicas), but the server at %s is not part of a cluster; start it as one of a cluster of at least %d, or set bus.replicas: 1", what, n, s.where(), n)
 	case errors.As(err, &refused):
 		return api.Errorf(codes.Unavailable, "%s at %s: NATS refuses: %w (code %d)", what, s.where(), err, refused.ErrorCode)
 	}
 	return api.Errorf(codes.Unavailable, "%s at %s: %w; check that the server, or most of the cluster, runs and can be reached", what, s.where(), err)
+}
+
+// JetStream's error codes for servers that are missing.
+const (
+	codeNoPeers = 10005 // too few of the cluster are up
+	codeAlone   = 10074 // the server is not part of a cluster
+)
+
+// noPeers reports whether too few servers of a cluster are up.
+func noPeers(err error) bool { return refusedWith(err, codeNoPeers) }
+
+func refusedWith(err error, code jetstream.ErrorCode) bool {
+	var refused *jetstream.APIError
+	return errors.As(err, &refused) && refused.ErrorCode == code
 }

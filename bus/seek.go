@@ -25,40 +25,40 @@ const (
 	seekWait = 500 * time.Millisecond
 )
 
-// seek leaves a server that is cut off from the rest of its cluster: such a
+// run leaves a server that is cut off from the rest of its cluster: such a
 // server answers pings, but nothing that needs a majority. Once operations have
-// failed for seekAfter, and another server answers, seek moves the connection
+// failed for seekAfter, and another server answers, run moves the connection
 // there. It ends when the store is closed.
-func (s *Store) seek() {
+func (k *seeker) run() {
 	for pauses := (backoff.Exponential{First: seekEvery, Last: seekMost}); ; {
 		select {
-		case <-s.link.closed:
+		case <-k.store.link.closed:
 			return
 		case <-time.After(pauses.Next()):
 		}
-		since := s.failing.Load()
-		if since == 0 || time.Since(time.Unix(0, since)) < seekAfter || !s.conn.IsConnected() || answers(s.js) {
+		since := k.failing.Load()
+		if since == 0 || time.Since(time.Unix(0, since)) < seekAfter || !k.store.conn.IsConnected() || answers(k.store.js) {
 			pauses.Reset()
 			continue
 		}
-		for _, server := range s.servers() {
-			if strings.HasSuffix(s.conn.ConnectedUrl(), server.Host) || !s.serves(server) {
+		for _, server := range k.store.servers() {
+			if strings.HasSuffix(k.store.conn.ConnectedUrl(), server.Host) || !k.serves(server) {
 				continue
 			}
-			s.config.Log.Warn("a server of the store does not reach the others; using another", "server", s.conn.ConnectedUrlRedacted(), "other", server.Host)
-			s.failing.Store(0)
-			s.better.Store(&server.Host)
-			_ = s.conn.ForceReconnect() // fails only if the connection is closed
+			k.store.config.Log.Warn("a server of the store does not reach the others; using another", "server", k.store.conn.ConnectedUrlRedacted(), "other", server.Host)
+			k.failing.Store(0)
+			k.better.Store(&server.Host)
+			_ = k.store.conn.ForceReconnect() // fails only if the connection is closed
 			pauses.Reset()
 			break
 		}
 	}
 }
 
-// choose returns the server that seek has found, or the next one if there is
+// choose returns the server that run has found, or the next one if there is
 // none.
-func (s *Store) choose(list []nats.Server, _ nats.ServerInfo) (*nats.Server, time.Duration) {
-	host := s.better.Swap(nil)
+func (k *seeker) choose(list []nats.Server, _ nats.ServerInfo) (*nats.Server, time.Duration) {
+	host := k.better.Swap(nil)
 	for i := range list {
 		if host != nil && list[i].URL.Host == *host {
 			return &list[i], 0
@@ -90,8 +90,8 @@ func (s *Store) servers() (list []*url.URL) {
 }
 
 // serves reports whether a server answers requests that need a majority.
-func (s *Store) serves(server *url.URL) bool {
-	conn, err := nats.Connect(server.String(), append(s.proof(), nats.NoReconnect(), nats.Timeout(seekWait), nats.IgnoreDiscoveredServers())...)
+func (k *seeker) serves(server *url.URL) bool {
+	conn, err := nats.Connect(server.String(), append(k.store.proof(), nats.NoReconnect(), nats.Timeout(seekWait), nats.IgnoreDiscoveredServers())...)
 	if err != nil {
 		return false
 	}
@@ -108,13 +108,13 @@ func answers(js jetstream.JetStream) bool {
 	return err == nil
 }
 
-// tried records the result of an operation for seek.
-func (s *Store) tried(err error) {
-	if s.failing.Load() != 0 {
+// tried records the result of an operation.
+func (k *seeker) tried(err error) {
+	if k.failing.Load() != 0 {
 		if err == nil || !passing(err) {
-			s.failing.Store(0)
+			k.failing.Store(0)
 		}
 	} else if err != nil && passing(err) {
-		s.failing.Store(time.Now().UnixNano())
+		k.failing.Store(time.Now().UnixNano())
 	}
 }

@@ -22,40 +22,40 @@ const (
 	syncWait  = 2 * time.Second
 )
 
-// watchSyncing asks the external servers, at once and periodically, whether
+// watch asks the external servers, at once and periodically, whether
 // they sync each write to disk before they confirm it, until the store is
 // closed. Only their monitoring tells.
-func (s *Store) watchSyncing() {
+func (y *syncing) watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	tick := time.NewTicker(syncEvery)
 	defer tick.Stop()
 	for {
 		asked := make(chan []string, 1)
-		go func() { asked <- s.askSyncing(ctx) }()
+		go func() { asked <- y.ask(ctx) }()
 		select {
 		case lazy := <-asked:
-			if before := s.unsynced.Swap(&lazy); len(lazy) > 0 && s.config.manifests() != "" && (before == nil || !slices.Equal(*before, lazy)) {
-				s.config.Log.Warn("servers of the store confirm writes before these are on disk: a power failure loses confirmed state", "servers", strings.Join(lazy, ", "), "remedy", "jetstream { sync_interval: always } in their configuration")
+			if before := y.lazy.Swap(&lazy); len(lazy) > 0 && y.store.config.manifests() != "" && (before == nil || !slices.Equal(*before, lazy)) {
+				y.store.config.Log.Warn("servers of the store confirm writes before these are on disk: a power failure loses confirmed state", "servers", strings.Join(lazy, ", "), "remedy", "jetstream { sync_interval: always } in their configuration")
 			}
-		case <-s.link.closed:
+		case <-y.store.link.closed:
 			return
 		}
 		select {
 		case <-tick.C:
-		case <-s.link.closed:
+		case <-y.store.link.closed:
 			return
 		}
 	}
 }
 
-// askSyncing returns the names of the servers that do not sync each write.
+// ask returns the names of the servers that do not sync each write.
 // Servers without monitoring are not among them.
-func (s *Store) askSyncing(ctx context.Context) (lazy []string) {
-	for _, server := range s.servers() {
-		name, always, err := askVarz(ctx, net.JoinHostPort(server.Hostname(), strconv.Itoa(s.monitor())))
+func (y *syncing) ask(ctx context.Context) (lazy []string) {
+	for _, server := range y.store.servers() {
+		name, always, err := askVarz(ctx, net.JoinHostPort(server.Hostname(), strconv.Itoa(y.port())))
 		if err != nil {
-			s.config.Log.Debug("a server of the store does not say whether it syncs", "server", server.Host, "error", err)
+			y.store.config.Log.Debug("a server of the store does not say whether it syncs", "server", server.Host, "error", err)
 		} else if !always && !slices.Contains(lazy, name) {
 			lazy = append(lazy, name)
 		}
@@ -64,9 +64,9 @@ func (s *Store) askSyncing(ctx context.Context) (lazy []string) {
 	return lazy
 }
 
-func (s *Store) monitor() int {
-	if s.config.MonitorPort > 0 {
-		return s.config.MonitorPort
+func (y *syncing) port() int {
+	if y.store.config.MonitorPort > 0 {
+		return y.store.config.MonitorPort
 	}
 	return monitorPort
 }

@@ -22,7 +22,7 @@ func (b *bucket) Watch(ctx context.Context, f func(string, []byte, uint64)) erro
 		if ctx.Err() != nil {
 			return nil
 		}
-		b.store.tried(err)
+		b.store.seeker.tried(err)
 		switch {
 		case !errors.Is(err, jetstream.ErrStreamNotFound):
 			missed = time.Time{}

@@ -6,7 +6,6 @@ package archtest
 // crowded are the types with more than mostMethods methods, and how many they may have.
 var crowded = map[string]int{
 	"bench/cmd/weft-bench/demo.Demo": 73,
-	"bus.Store":                      52,
 	"flow.Match":                     74,
 	"openflow.Version":               106,
 	"services/scp.proxy":             73,

@@ -181,7 +181,7 @@ func (d *Demo) run(ctx context.Context, cmd *cobra.Command, keep bool) (err erro
 		}
 	}
 	if d.second != nil { // its traces go to this process, which ends
-		d.results = append(d.results, demoResult{"second controller and its lab taken down", "", d.stopClosed(ctx)})
+		d.results = append(d.results, demoResult{"second controller and its lab taken down", "", features{d}.stopClosed(ctx)})
 	}
 	if err := d.summary(); err != nil {
 		return err
@@ -225,7 +225,7 @@ func (d *Demo) steps() []demoStep {
 		return append(steps[:4], d.featureSteps()...)
 	}
 	if d.plan != "" {
-		steps = append(steps, d.planSteps()...)
+		steps = append(steps, planned{d}.planSteps()...)
 	}
 	return append(steps,
 		demoStep{"controller killed (SIGKILL) under traffic", d.killController},
@@ -277,5 +277,5 @@ Try:
 // stop takes down what this or an earlier demo has made.
 func (d *Demo) stop(ctx context.Context) error {
 	err := errors.Join(lab.Down(ctx, demoLab), lab.Down(ctx, carrierLab))
-	return errors.Join(err, d.stopClosed(ctx), d.endController(), d.endServices(), os.RemoveAll(d.dir))
+	return errors.Join(err, features{d}.stopClosed(ctx), d.endController(), d.endServices(), os.RemoveAll(d.dir))
 }

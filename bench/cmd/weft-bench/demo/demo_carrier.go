@@ -29,7 +29,7 @@ const (
 
 // showCarrier has hybrid nodes come up, route and reach the controller by their own
 // links, a circuit between two customers, and a link of it cut.
-func (d *Demo) showCarrier(ctx context.Context) (figure string, err error) {
+func (d features) showCarrier(ctx context.Context) (figure string, err error) {
 	exe, err := companion.Find("weft")
 	if err != nil {
 		return "", err
@@ -82,7 +82,7 @@ func (d *Demo) showCarrier(ctx context.Context) (figure string, err error) {
 }
 
 // awaitCarrier waits until the nodes route and the controller knows them.
-func (d *Demo) awaitCarrier(ctx context.Context, c *lab.Lab) error {
+func (d features) awaitCarrier(ctx context.Context, c *lab.Lab) error {
 	return until(ctx, 60*time.Second, "all nodes routing, and known", func() (bool, error) {
 		all, err := c.Nodes(ctx)
 		if err != nil || slices.ContainsFunc(all, func(n nodes.NodeStatus) bool {
@@ -110,7 +110,7 @@ type circuit struct {
 }
 
 // circuitNow asks how a circuit is.
-func (d *Demo) circuitNow(ctx context.Context, name string) (of circuit, err error) {
+func (d features) circuitNow(ctx context.Context, name string) (of circuit, err error) {
 	text, err := d.command(ctx, nil, "l2vpn", "get", name, "-o", "json")
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &of)
@@ -119,7 +119,7 @@ func (d *Demo) circuitNow(ctx context.Context, name string) (of circuit, err err
 }
 
 // carried pings through the circuit, and cuts a link of its path meanwhile.
-func (d *Demo) carried(ctx context.Context, c *lab.Lab, from, to string, ready time.Duration) (string, error) {
+func (d features) carried(ctx context.Context, c *lab.Lab, from, to string, ready time.Duration) (string, error) {
 	var of circuit
 	if err := until(ctx, 20*time.Second, "the circuit up, and pinged through", func() (bool, error) {
 		var err error

@@ -47,7 +47,7 @@ type closedDemo struct {
 
 // closed returns the second controller, which it starts when it is first asked
 // for.
-func (d *Demo) closed(ctx context.Context) (*closedDemo, error) {
+func (d features) closed(ctx context.Context) (*closedDemo, error) {
 	if d.second != nil {
 		return d.second, nil
 	}
@@ -126,7 +126,7 @@ func (c *closedDemo) lend(dir string, files ...string) error {
 
 // stopClosed takes down the second controller and its lab, of this or of an
 // earlier demo.
-func (d *Demo) stopClosed(ctx context.Context) error {
+func (d features) stopClosed(ctx context.Context) error {
 	err := lab.Down(ctx, demoClosedLab)
 	if d.second != nil && d.second.spans != nil {
 		defer d.second.spans.close()
@@ -137,7 +137,7 @@ func (d *Demo) stopClosed(ctx context.Context) error {
 }
 
 // showTLS has switches that prove who they are forward, and strangers refused.
-func (d *Demo) showTLS(ctx context.Context) (string, error) {
+func (d features) showTLS(ctx context.Context) (string, error) {
 	c, err := d.closed(ctx)
 	if err != nil {
 		return "", err
@@ -184,7 +184,7 @@ func (c *closedDemo) plainRefused(ctx context.Context) error {
 
 // showTokens asks without a token, with one that may read, and with one that
 // may change.
-func (d *Demo) showTokens(ctx context.Context) (string, error) {
+func (d features) showTokens(ctx context.Context) (string, error) {
 	c, err := d.closed(ctx)
 	if err != nil {
 		return "", err
@@ -242,7 +242,7 @@ func (d *Demo) showTokens(ctx context.Context) (string, error) {
 }
 
 // showTraces has a packet come to the controller and prints what it met.
-func (d *Demo) showTraces(ctx context.Context) (string, error) {
+func (d features) showTraces(ctx context.Context) (string, error) {
 	c, err := d.closed(ctx)
 	if err != nil {
 		return "", err

@@ -130,15 +130,15 @@ func (d *Demo) controllerProcess() *os.Process {
 func (d *Demo) endController() error {
 	p := d.controllerProcess()
 	if p == nil {
-		return d.endWorkers()
+		return planned{d}.endWorkers()
 	}
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if err := p.Signal(signal); err != nil {
-			return d.endWorkers()
+			return planned{d}.endWorkers()
 		}
 		for range 100 {
 			if d.controllerProcess() == nil {
-				return d.endWorkers()
+				return planned{d}.endWorkers()
 			}
 			time.Sleep(50 * time.Millisecond)
 		}

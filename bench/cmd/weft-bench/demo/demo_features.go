@@ -22,25 +22,29 @@ type demoFeature struct {
 	do         func(context.Context) (figure string, err error)
 }
 
+// features shows what is beside forwarding, a step for each.
+type features struct{ *Demo }
+
 // allFeatures lists what --features can show, in the order in which it does.
 func (d *Demo) allFeatures() []demoFeature {
+	f := features{d}
 	return []demoFeature{
-		{"firewall", "firewall: a rule that denies, and its end", d.showFirewall},
-		{"balancer", "balancer: a virtual IP over three servers", d.showBalancer},
-		{"scp", "scp: 5G network functions find each other", d.showSCP},
-		{"carrier", "carrier: hybrid nodes, a circuit through them", d.showCarrier},
-		{"nat", "nat: out by an address of the gateway's, and in", d.showNAT},
-		{"router", "router: between two subnets at different switches", d.showRouter},
-		{"qos", "qos: a host limited to 10 Mbit/s", d.showQoS},
-		{"tenants", "tenants: two networks with the same addresses", d.showTenants},
-		{"heartbeat", "heartbeat: signs of life of the switches", d.showHeartbeats},
-		{"overload", "overload: a host floods, others go on", d.showOverload},
-		{"ryu", "ryu: Ryu's REST", d.showRyu},
-		{"tls", "tls: switches and clients with certificates", d.showTLS},
-		{"tokens", "tokens: roles, and the audit log", d.showTokens},
-		{"traces", "traces: the way of packet-ins through the stages", d.showTraces},
-		{"config", "config: changed and put back under traffic", d.showConfig},
-		{"health", "health: everything looked at", d.showHealth},
+		{"firewall", "firewall: a rule that denies, and its end", f.showFirewall},
+		{"balancer", "balancer: a virtual IP over three servers", f.showBalancer},
+		{"scp", "scp: 5G network functions find each other", f.showSCP},
+		{"carrier", "carrier: hybrid nodes, a circuit through them", f.showCarrier},
+		{"nat", "nat: out by an address of the gateway's, and in", f.showNAT},
+		{"router", "router: between two subnets at different switches", f.showRouter},
+		{"qos", "qos: a host limited to 10 Mbit/s", f.showQoS},
+		{"tenants", "tenants: two networks with the same addresses", f.showTenants},
+		{"heartbeat", "heartbeat: signs of life of the switches", f.showHeartbeats},
+		{"overload", "overload: a host floods, others go on", f.showOverload},
+		{"ryu", "ryu: Ryu's REST", f.showRyu},
+		{"tls", "tls: switches and clients with certificates", f.showTLS},
+		{"tokens", "tokens: roles, and the audit log", f.showTokens},
+		{"traces", "traces: the way of packet-ins through the stages", f.showTraces},
+		{"config", "config: changed and put back under traffic", f.showConfig},
+		{"health", "health: everything looked at", f.showHealth},
 	}
 }
 
@@ -69,7 +73,7 @@ func (d *Demo) chooseFeatures(list string) error {
 		}
 	}
 	if d.shows["scp"] {
-		set, err := d.scpSettings()
+		set, err := features{d}.scpSettings()
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 
 // showNAT has the last host of the lab be the outside: one inside asks it, and
 // is seen with the gateway's address; it asks one inside by a forwarded port.
-func (d *Demo) showNAT(ctx context.Context) (figure string, err error) {
+func (d features) showNAT(ctx context.Context) (figure string, err error) {
 	h, err := d.hosts(4)
 	if err != nil {
 		return "", err

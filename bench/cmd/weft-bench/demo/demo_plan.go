@@ -22,8 +22,11 @@ import (
 	"github.com/weft-sdn/weft/plan"
 )
 
+// planned shows a controller that a plan has divided.
+type planned struct{ *Demo }
+
 // planSteps is what is shown of a controller in several processes.
-func (d *Demo) planSteps() []demoStep {
+func (d planned) planSteps() []demoStep {
 	other := "scale"
 	if d.plan == other {
 		other = "split"
@@ -38,7 +41,7 @@ func (d *Demo) planSteps() []demoStep {
 }
 
 // workers asks the controller for its processes.
-func (d *Demo) workers(ctx context.Context) (m *api.ListWorkersResponse, err error) {
+func (d planned) workers(ctx context.Context) (m *api.ListWorkersResponse, err error) {
 	err = d.Ask(ctx, func(n *cli.Controller) error {
 		m, err = n.ListWorkers(n.Ctx, &api.ListWorkersRequest{})
 		return err
@@ -46,7 +49,7 @@ func (d *Demo) workers(ctx context.Context) (m *api.ListWorkersResponse, err err
 	return m, err
 }
 
-func (d *Demo) showWorkers(ctx context.Context) (string, error) {
+func (d planned) showWorkers(ctx context.Context) (string, error) {
 	m, err := d.workers(ctx)
 	if err != nil {
 		return "", err
@@ -72,7 +75,7 @@ func runs(w *api.Worker, service string) bool {
 // killRouting kills the worker that programs routes, or one of its replicas,
 // while packets run on routes that it has programmed and hosts look for others,
 // and waits until it is back.
-func (d *Demo) killRouting(ctx context.Context) (string, error) {
+func (d planned) killRouting(ctx context.Context) (string, error) {
 	m, err := d.workers(ctx)
 	if err != nil {
 		return "", err
@@ -110,7 +113,7 @@ func (d *Demo) killRouting(ctx context.Context) (string, error) {
 }
 
 // applyNamed applies a plan under traffic.
-func (d *Demo) applyNamed(ctx context.Context, name string) (string, error) {
+func (d planned) applyNamed(ctx context.Context, name string) (string, error) {
 	p, err := planner.ReadPlan(name)
 	if err != nil {
 		return "", err
@@ -125,7 +128,7 @@ func (d *Demo) applyNamed(ctx context.Context, name string) (string, error) {
 
 // apply brings a plan into force and waits until all processes have carried it
 // out.
-func (d *Demo) apply(ctx context.Context, p *plan.Plan) (time.Duration, error) {
+func (d planned) apply(ctx context.Context, p *plan.Plan) (time.Duration, error) {
 	text, err := p.YAML()
 	if err != nil {
 		return 0, err
@@ -143,7 +146,7 @@ func (d *Demo) apply(ctx context.Context, p *plan.Plan) (time.Duration, error) {
 
 // exchangeTransports has the processes speak to each other in every other way,
 // and at last in the plan's own again, under traffic.
-func (d *Demo) exchangeTransports(ctx context.Context) (string, error) {
+func (d planned) exchangeTransports(ctx context.Context) (string, error) {
 	p, err := planner.ReadPlan(d.plan)
 	if err != nil {
 		return "", err
@@ -168,7 +171,7 @@ func (d *Demo) exchangeTransports(ctx context.Context) (string, error) {
 // routes that are there, and two others forget each other's address again and
 // again and greet, which packets the controller has to answer. None may be
 // lost.
-func (d *Demo) underTraffic(ctx context.Context, do func() error) (string, error) {
+func (d planned) underTraffic(ctx context.Context, do func() error) (string, error) {
 	from, to, _, _, err := d.route(ctx)
 	if err != nil {
 		return "", err
@@ -231,7 +234,7 @@ func (d *Demo) underTraffic(ctx context.Context, do func() error) (string, error
 
 // endWorkers ends the processes of a plan that have outlived the one that kept
 // them.
-func (d *Demo) endWorkers() error {
+func (d planned) endWorkers() error {
 	secret := filepath.Join(d.dir, "data", "bus.secret")
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		var left []int

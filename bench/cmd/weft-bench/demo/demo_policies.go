@@ -18,7 +18,7 @@ import (
 )
 
 // showFirewall denies what one host sends to another, and allows it again.
-func (d *Demo) showFirewall(ctx context.Context) (string, error) {
+func (d features) showFirewall(ctx context.Context) (string, error) {
 	h, err := d.hosts(2)
 	if err != nil {
 		return "", err
@@ -63,7 +63,7 @@ func (d *Demo) showFirewall(ctx context.Context) (string, error) {
 }
 
 // showBalancer has three hosts serve a virtual IP, and drains one of them.
-func (d *Demo) showBalancer(ctx context.Context) (string, error) {
+func (d features) showBalancer(ctx context.Context) (string, error) {
 	h, err := d.hosts(5)
 	if err != nil {
 		return "", err
@@ -120,7 +120,7 @@ func (d *Demo) showBalancer(ctx context.Context) (string, error) {
 
 // serve starts a web server on a host, at port 8080; without a name it says
 // whoever asks.
-func (d *Demo) serve(ctx context.Context, host string, name ...string) (end func(), err error) {
+func (d features) serve(ctx context.Context, host string, name ...string) (end func(), err error) {
 	exe, err := companion.Find("weft")
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (d *Demo) serve(ctx context.Context, host string, name ...string) (end func
 }
 
 // fetch fetches a page n times from a host and returns how often it said what.
-func (d *Demo) fetch(ctx context.Context, from, address string, n int) (map[string]int, error) {
+func (d features) fetch(ctx context.Context, from, address string, n int) (map[string]int, error) {
 	exe, err := companion.Find("weft")
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func shares(got map[string]int) string {
 }
 
 // showQoS limits what a host sends.
-func (d *Demo) showQoS(ctx context.Context) (string, error) {
+func (d features) showQoS(ctx context.Context) (string, error) {
 	h, err := d.hosts(2)
 	if err != nil {
 		return "", err
@@ -208,7 +208,7 @@ func shortDPID(dpid string) string { return strings.TrimLeft(dpid, "0") }
 
 // showTenants gives two pairs of hosts the same addresses, in a virtual network
 // each.
-func (d *Demo) showTenants(ctx context.Context) (figure string, err error) {
+func (d features) showTenants(ctx context.Context) (figure string, err error) {
 	h, err := d.hosts(5)
 	if err != nil {
 		return "", err

@@ -10,7 +10,7 @@ import (
 
 // showRouter puts two hosts at different switches into subnets of their own,
 // with a router each, which know of each other by static routes.
-func (d *Demo) showRouter(ctx context.Context) (figure string, err error) {
+func (d features) showRouter(ctx context.Context) (figure string, err error) {
 	h, err := d.hosts(3)
 	if err != nil {
 		return "", err

@@ -23,7 +23,7 @@ import (
 )
 
 // showHeartbeats waits for beats of all switches.
-func (d *Demo) showHeartbeats(ctx context.Context) (figure string, err error) {
+func (d features) showHeartbeats(ctx context.Context) (figure string, err error) {
 	want := len(d.Lab.Topology().Switches)
 	err = until(ctx, 20*time.Second, "all switches alive to heartbeats", func() (alive bool, err error) {
 		err = d.Ask(ctx, func(n *cli.Controller) error {
@@ -61,7 +61,7 @@ func inset(text string) string { return "         " + strings.ReplaceAll(text, "
 
 // showOverload has one host flood while others talk on programmed routes and
 // anew. Nobody but the one that floods may lose anything.
-func (d *Demo) showOverload(ctx context.Context) (string, error) {
+func (d features) showOverload(ctx context.Context) (string, error) {
 	h, err := d.hosts(6)
 	if err != nil {
 		return "", err
@@ -135,7 +135,7 @@ func (d *Demo) showOverload(ctx context.Context) (string, error) {
 
 // showRyu asks what a program written for Ryu would, and adds an entry and
 // takes it away.
-func (d *Demo) showRyu(ctx context.Context) (string, error) {
+func (d features) showRyu(ctx context.Context) (string, error) {
 	call := func(path, body string) (string, error) {
 		method := http.MethodGet
 		if body != "" {
@@ -202,7 +202,7 @@ func (d *Demo) showRyu(ctx context.Context) (string, error) {
 }
 
 // showConfig changes the configuration under a running ping, and puts it back.
-func (d *Demo) showConfig(ctx context.Context) (string, error) {
+func (d features) showConfig(ctx context.Context) (string, error) {
 	h := d.Lab.Topology().Hosts
 	from, to := h[0].Name, h[len(h)-1].Name
 	if _, err := d.answered(ctx, from, to, 3); err != nil {
@@ -239,7 +239,7 @@ func (d *Demo) showConfig(ctx context.Context) (string, error) {
 
 // showHealth looks at everything until nothing is on its way any more. What limits were
 // reached lately it only shows: that may be by the demo's own flood.
-func (d *Demo) showHealth(ctx context.Context) (string, error) {
+func (d features) showHealth(ctx context.Context) (string, error) {
 	well := func(h get.HealthResult) bool { return h.State == get.HealthOK || h.Check == "limits" }
 	var list []get.HealthResult
 	err := until(ctx, 20*time.Second, "well", func() (bool, error) {

@@ -26,7 +26,7 @@ func scpRoles(hosts []topology.Host) (nrf, front topology.Host, producers []topo
 }
 
 // scpSettings are the controller's settings for that core.
-func (d *Demo) scpSettings() ([]string, error) {
+func (d features) scpSettings() ([]string, error) {
 	topo, err := topology.Resolve(d.topology)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (d *Demo) scpSettings() ([]string, error) {
 
 // showSCP has two simulated UDMs register at an NRF, and a consumer find both at
 // one address.
-func (d *Demo) showSCP(ctx context.Context) (figure string, err error) {
+func (d features) showSCP(ctx context.Context) (figure string, err error) {
 	nrf, _, producers, consumer, err := scpRoles(d.Lab.Topology().Hosts)
 	if err != nil {
 		return "", err

@@ -301,7 +301,7 @@ func (d *Demo) killController(ctx context.Context) (string, error) {
 	if err := p.Kill(); err != nil {
 		return "", err
 	}
-	if err := d.endWorkers(); err != nil { // those of a plan would go on
+	if err := (planned{d}).endWorkers(); err != nil { // those of a plan would go on
 		return "", err
 	}
 	time.Sleep(time.Second)

@@ -200,8 +200,13 @@ type ChainCopy struct {
 	In *Location `protobuf:"bytes,1,opt,name=in,proto3" json:"in,omitempty"`
 	// Where they come out of it, on any switch. Absent: by the port that they went in.
 	Out *Location `protobuf:"bytes,2,opt,name=out,proto3" json:"out,omitempty"`
-	// Whether its ports are up.
-	Alive         bool `protobuf:"varint,3,opt,name=alive,proto3" json:"alive,omitempty"`
+	// Whether it forwards, as far as is known.
+	Alive bool `protobuf:"varint,3,opt,name=alive,proto3" json:"alive,omitempty"`
+	// What says so: port (its ports and switches; it has sent on no probe yet) or probe (frames
+	// that the service sends through it, both ways).
+	By string `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	// Since when, RFC 3339; at the earliest since the service has started.
+	Since         string `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -257,6 +262,83 @@ func (x *ChainCopy) GetAlive() bool {
 	return false
 }
 
+func (x *ChainCopy) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *ChainCopy) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+// ChainProbe is what probes have said of a copy of a function. It is kept, and never sent.
+type ChainProbe struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where packets go in and come out.
+	In  *Location `protobuf:"bytes,1,opt,name=in,proto3" json:"in,omitempty"`
+	Out *Location `protobuf:"bytes,2,opt,name=out,proto3" json:"out,omitempty"`
+	// Whether it has sent on probes and does so no more. It has sent some on.
+	Dead          bool `protobuf:"varint,3,opt,name=dead,proto3" json:"dead,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChainProbe) Reset() {
+	*x = ChainProbe{}
+	mi := &file_chain_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChainProbe) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChainProbe) ProtoMessage() {}
+
+func (x *ChainProbe) ProtoReflect() protoreflect.Message {
+	mi := &file_chain_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChainProbe.ProtoReflect.Descriptor instead.
+func (*ChainProbe) Descriptor() ([]byte, []int) {
+	return file_chain_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ChainProbe) GetIn() *Location {
+	if x != nil {
+		return x.In
+	}
+	return nil
+}
+
+func (x *ChainProbe) GetOut() *Location {
+	if x != nil {
+		return x.Out
+	}
+	return nil
+}
+
+func (x *ChainProbe) GetDead() bool {
+	if x != nil {
+		return x.Dead
+	}
+	return false
+}
+
 // ChainTag is the VLAN identifier of packets of chains between switches. It is kept, and never
 // sent.
 type ChainTag struct {
@@ -271,7 +353,7 @@ type ChainTag struct {
 
 func (x *ChainTag) Reset() {
 	*x = ChainTag{}
-	mi := &file_chain_proto_msgTypes[3]
+	mi := &file_chain_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -283,7 +365,7 @@ func (x *ChainTag) String() string {
 func (*ChainTag) ProtoMessage() {}
 
 func (x *ChainTag) ProtoReflect() protoreflect.Message {
-	mi := &file_chain_proto_msgTypes[3]
+	mi := &file_chain_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -296,7 +378,7 @@ func (x *ChainTag) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChainTag.ProtoReflect.Descriptor instead.
 func (*ChainTag) Descriptor() ([]byte, []int) {
-	return file_chain_proto_rawDescGZIP(), []int{3}
+	return file_chain_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ChainTag) GetAt() *Location {
@@ -328,7 +410,7 @@ type ChainPortChanged struct {
 
 func (x *ChainPortChanged) Reset() {
 	*x = ChainPortChanged{}
-	mi := &file_chain_proto_msgTypes[4]
+	mi := &file_chain_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -340,7 +422,7 @@ func (x *ChainPortChanged) String() string {
 func (*ChainPortChanged) ProtoMessage() {}
 
 func (x *ChainPortChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_chain_proto_msgTypes[4]
+	mi := &file_chain_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -353,7 +435,7 @@ func (x *ChainPortChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChainPortChanged.ProtoReflect.Descriptor instead.
 func (*ChainPortChanged) Descriptor() ([]byte, []int) {
-	return file_chain_proto_rawDescGZIP(), []int{4}
+	return file_chain_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ChainPortChanged) GetAt() *Location {
@@ -385,7 +467,7 @@ type SetChainRequest struct {
 
 func (x *SetChainRequest) Reset() {
 	*x = SetChainRequest{}
-	mi := &file_chain_proto_msgTypes[5]
+	mi := &file_chain_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -397,7 +479,7 @@ func (x *SetChainRequest) String() string {
 func (*SetChainRequest) ProtoMessage() {}
 
 func (x *SetChainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chain_proto_msgTypes[5]
+	mi := &file_chain_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -410,7 +492,7 @@ func (x *SetChainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChainRequest.ProtoReflect.Descriptor instead.
 func (*SetChainRequest) Descriptor() ([]byte, []int) {
-	return file_chain_proto_rawDescGZIP(), []int{5}
+	return file_chain_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SetChainRequest) GetChain() *ServiceChain {
@@ -431,7 +513,7 @@ type DeleteChainRequest struct {
 
 func (x *DeleteChainRequest) Reset() {
 	*x = DeleteChainRequest{}
-	mi := &file_chain_proto_msgTypes[6]
+	mi := &file_chain_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -443,7 +525,7 @@ func (x *DeleteChainRequest) String() string {
 func (*DeleteChainRequest) ProtoMessage() {}
 
 func (x *DeleteChainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chain_proto_msgTypes[6]
+	mi := &file_chain_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -456,7 +538,7 @@ func (x *DeleteChainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChainRequest.ProtoReflect.Descriptor instead.
 func (*DeleteChainRequest) Descriptor() ([]byte, []int) {
-	return file_chain_proto_rawDescGZIP(), []int{6}
+	return file_chain_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeleteChainRequest) GetName() string {
@@ -477,7 +559,7 @@ type DeleteChainResponse struct {
 
 func (x *DeleteChainResponse) Reset() {
 	*x = DeleteChainResponse{}
-	mi := &file_chain_proto_msgTypes[7]
+	mi := &file_chain_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -489,7 +571,7 @@ func (x *DeleteChainResponse) String() string {
 func (*DeleteChainResponse) ProtoMessage() {}
 
 func (x *DeleteChainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_chain_proto_msgTypes[7]
+	mi := &file_chain_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -502,7 +584,7 @@ func (x *DeleteChainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteChainResponse.ProtoReflect.Descriptor instead.
 func (*DeleteChainResponse) Descriptor() ([]byte, []int) {
-	return file_chain_proto_rawDescGZIP(), []int{7}
+	return file_chain_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DeleteChainResponse) GetDeleted() bool {
@@ -521,7 +603,7 @@ type ListChainsRequest struct {
 
 func (x *ListChainsRequest) Reset() {
 	*x = ListChainsRequest{}
-	mi := &file_chain_proto_msgTypes[8]
+	mi := &file_chain_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +615,7 @@ func (x *ListChainsRequest) String() string {
 func (*ListChainsRequest) ProtoMessage() {}
 
 func (x *ListChainsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_chain_proto_msgTypes[8]
+	mi := &file_chain_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +628,7 @@ func (x *ListChainsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChainsRequest.ProtoReflect.Descriptor instead.
 func (*ListChainsRequest) Descriptor() ([]byte, []int) {
-	return file_chain_proto_rawDescGZIP(), []int{8}
+	return file_chain_proto_rawDescGZIP(), []int{9}
 }
 
 // Returned by Chain.ListChains.
@@ -560,7 +642,7 @@ type ListChainsResponse struct {
 
 func (x *ListChainsResponse) Reset() {
 	*x = ListChainsResponse{}
-	mi := &file_chain_proto_msgTypes[9]
+	mi := &file_chain_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -572,7 +654,7 @@ func (x *ListChainsResponse) String() string {
 func (*ListChainsResponse) ProtoMessage() {}
 
 func (x *ListChainsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_chain_proto_msgTypes[9]
+	mi := &file_chain_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -585,7 +667,7 @@ func (x *ListChainsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListChainsResponse.ProtoReflect.Descriptor instead.
 func (*ListChainsResponse) Descriptor() ([]byte, []int) {
-	return file_chain_proto_rawDescGZIP(), []int{9}
+	return file_chain_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListChainsResponse) GetChains() []*ServiceChain {
@@ -623,11 +705,18 @@ const file_chain_proto_rawDesc = "" +
 	"\x05chain\x1a\x16weft chain get inspect\"\x04NAME\"\bPRIORITY\"\x05MATCH\"\x10VIA={@functions}\"\n" +
 	"ON FAILURE\"\x19STATE={state}[: {reason}]\";\n" +
 	"\rChainFunction\x12*\n" +
-	"\x06copies\x18\x01 \x03(\v2\x12.weft.v1.ChainCopyR\x06copies\"q\n" +
+	"\x06copies\x18\x01 \x03(\v2\x12.weft.v1.ChainCopyR\x06copies\"\xa7\x01\n" +
 	"\tChainCopy\x12!\n" +
 	"\x02in\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02in\x12#\n" +
 	"\x03out\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x03out\x12\x1c\n" +
-	"\x05alive\x18\x03 \x01(\bB\x06\x92\xe1\x18\x020\x01R\x05alive\"?\n" +
+	"\x05alive\x18\x03 \x01(\bB\x06\x92\xe1\x18\x020\x01R\x05alive\x12\x16\n" +
+	"\x02by\x18\x04 \x01(\tB\x06\x92\xe1\x18\x020\x01R\x02by\x12\x1c\n" +
+	"\x05since\x18\x05 \x01(\tB\x06\x92\xe1\x18\x020\x01R\x05since\"h\n" +
+	"\n" +
+	"ChainProbe\x12!\n" +
+	"\x02in\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02in\x12#\n" +
+	"\x03out\x18\x02 \x01(\v2\x11.weft.v1.LocationR\x03out\x12\x12\n" +
+	"\x04dead\x18\x03 \x01(\bR\x04dead\"?\n" +
 	"\bChainTag\x12!\n" +
 	"\x02at\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x10\n" +
 	"\x03tag\x18\x02 \x01(\rR\x03tag\"V\n" +
@@ -676,42 +765,45 @@ func file_chain_proto_rawDescGZIP() []byte {
 	return file_chain_proto_rawDescData
 }
 
-var file_chain_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_chain_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_chain_proto_goTypes = []any{
 	(*ServiceChain)(nil),        // 0: weft.v1.ServiceChain
 	(*ChainFunction)(nil),       // 1: weft.v1.ChainFunction
 	(*ChainCopy)(nil),           // 2: weft.v1.ChainCopy
-	(*ChainTag)(nil),            // 3: weft.v1.ChainTag
-	(*ChainPortChanged)(nil),    // 4: weft.v1.ChainPortChanged
-	(*SetChainRequest)(nil),     // 5: weft.v1.SetChainRequest
-	(*DeleteChainRequest)(nil),  // 6: weft.v1.DeleteChainRequest
-	(*DeleteChainResponse)(nil), // 7: weft.v1.DeleteChainResponse
-	(*ListChainsRequest)(nil),   // 8: weft.v1.ListChainsRequest
-	(*ListChainsResponse)(nil),  // 9: weft.v1.ListChainsResponse
-	nil,                         // 10: weft.v1.ServiceChain.MatchEntry
-	(*Location)(nil),            // 11: weft.v1.Location
+	(*ChainProbe)(nil),          // 3: weft.v1.ChainProbe
+	(*ChainTag)(nil),            // 4: weft.v1.ChainTag
+	(*ChainPortChanged)(nil),    // 5: weft.v1.ChainPortChanged
+	(*SetChainRequest)(nil),     // 6: weft.v1.SetChainRequest
+	(*DeleteChainRequest)(nil),  // 7: weft.v1.DeleteChainRequest
+	(*DeleteChainResponse)(nil), // 8: weft.v1.DeleteChainResponse
+	(*ListChainsRequest)(nil),   // 9: weft.v1.ListChainsRequest
+	(*ListChainsResponse)(nil),  // 10: weft.v1.ListChainsResponse
+	nil,                         // 11: weft.v1.ServiceChain.MatchEntry
+	(*Location)(nil),            // 12: weft.v1.Location
 }
 var file_chain_proto_depIdxs = []int32{
-	10, // 0: weft.v1.ServiceChain.match:type_name -> weft.v1.ServiceChain.MatchEntry
+	11, // 0: weft.v1.ServiceChain.match:type_name -> weft.v1.ServiceChain.MatchEntry
 	1,  // 1: weft.v1.ServiceChain.functions:type_name -> weft.v1.ChainFunction
 	2,  // 2: weft.v1.ChainFunction.copies:type_name -> weft.v1.ChainCopy
-	11, // 3: weft.v1.ChainCopy.in:type_name -> weft.v1.Location
-	11, // 4: weft.v1.ChainCopy.out:type_name -> weft.v1.Location
-	11, // 5: weft.v1.ChainTag.at:type_name -> weft.v1.Location
-	11, // 6: weft.v1.ChainPortChanged.at:type_name -> weft.v1.Location
-	0,  // 7: weft.v1.SetChainRequest.chain:type_name -> weft.v1.ServiceChain
-	0,  // 8: weft.v1.ListChainsResponse.chains:type_name -> weft.v1.ServiceChain
-	5,  // 9: weft.v1.Chain.SetChain:input_type -> weft.v1.SetChainRequest
-	6,  // 10: weft.v1.Chain.DeleteChain:input_type -> weft.v1.DeleteChainRequest
-	8,  // 11: weft.v1.Chain.ListChains:input_type -> weft.v1.ListChainsRequest
-	0,  // 12: weft.v1.Chain.SetChain:output_type -> weft.v1.ServiceChain
-	7,  // 13: weft.v1.Chain.DeleteChain:output_type -> weft.v1.DeleteChainResponse
-	9,  // 14: weft.v1.Chain.ListChains:output_type -> weft.v1.ListChainsResponse
-	12, // [12:15] is the sub-list for method output_type
-	9,  // [9:12] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	12, // 3: weft.v1.ChainCopy.in:type_name -> weft.v1.Location
+	12, // 4: weft.v1.ChainCopy.out:type_name -> weft.v1.Location
+	12, // 5: weft.v1.ChainProbe.in:type_name -> weft.v1.Location
+	12, // 6: weft.v1.ChainProbe.out:type_name -> weft.v1.Location
+	12, // 7: weft.v1.ChainTag.at:type_name -> weft.v1.Location
+	12, // 8: weft.v1.ChainPortChanged.at:type_name -> weft.v1.Location
+	0,  // 9: weft.v1.SetChainRequest.chain:type_name -> weft.v1.ServiceChain
+	0,  // 10: weft.v1.ListChainsResponse.chains:type_name -> weft.v1.ServiceChain
+	6,  // 11: weft.v1.Chain.SetChain:input_type -> weft.v1.SetChainRequest
+	7,  // 12: weft.v1.Chain.DeleteChain:input_type -> weft.v1.DeleteChainRequest
+	9,  // 13: weft.v1.Chain.ListChains:input_type -> weft.v1.ListChainsRequest
+	0,  // 14: weft.v1.Chain.SetChain:output_type -> weft.v1.ServiceChain
+	8,  // 15: weft.v1.Chain.DeleteChain:output_type -> weft.v1.DeleteChainResponse
+	10, // 16: weft.v1.Chain.ListChains:output_type -> weft.v1.ListChainsResponse
+	14, // [14:17] is the sub-list for method output_type
+	11, // [11:14] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_chain_proto_init() }
@@ -727,7 +819,7 @@ func file_chain_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chain_proto_rawDesc), len(file_chain_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

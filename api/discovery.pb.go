@@ -999,6 +999,61 @@ func (x *PortRoleChanged) GetGone() bool {
 	return false
 }
 
+// ProbeReturned: a probe of a function has come back to the controller.
+type ProbeReturned struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where it came in.
+	At *Location `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	// The frame, at most its first 64 octets.
+	Data          []byte `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProbeReturned) Reset() {
+	*x = ProbeReturned{}
+	mi := &file_discovery_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProbeReturned) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProbeReturned) ProtoMessage() {}
+
+func (x *ProbeReturned) ProtoReflect() protoreflect.Message {
+	mi := &file_discovery_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProbeReturned.ProtoReflect.Descriptor instead.
+func (*ProbeReturned) Descriptor() ([]byte, []int) {
+	return file_discovery_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ProbeReturned) GetAt() *Location {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *ProbeReturned) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // RolesSettled: since it has started, discovery has published what it can know soon of a
 // switch: every port that is up has its role, or waits for a neighbour that is silent.
 type RolesSettled struct {
@@ -1013,7 +1068,7 @@ type RolesSettled struct {
 
 func (x *RolesSettled) Reset() {
 	*x = RolesSettled{}
-	mi := &file_discovery_proto_msgTypes[15]
+	mi := &file_discovery_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1025,7 +1080,7 @@ func (x *RolesSettled) String() string {
 func (*RolesSettled) ProtoMessage() {}
 
 func (x *RolesSettled) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[15]
+	mi := &file_discovery_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1038,7 +1093,7 @@ func (x *RolesSettled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RolesSettled.ProtoReflect.Descriptor instead.
 func (*RolesSettled) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{15}
+	return file_discovery_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RolesSettled) GetDpid() string {
@@ -1124,7 +1179,11 @@ const file_discovery_proto_rawDesc = "" +
 	"\x0fPortRoleChanged\x12%\n" +
 	"\x04port\x18\x01 \x01(\v2\x11.weft.v1.PortRoleR\x04port\x12\x12\n" +
 	"\x04gone\x18\x02 \x01(\bR\x04gone:\x11\xfa\xe0\x18\r\n" +
-	"\tdiscovery\x10\x01\"G\n" +
+	"\tdiscovery\x10\x01\"W\n" +
+	"\rProbeReturned\x12!\n" +
+	"\x02at\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data:\x0f\xfa\xe0\x18\v\n" +
+	"\tdiscovery\"G\n" +
 	"\fRolesSettled\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
 	"\x04gone\x18\x02 \x01(\bR\x04gone:\x0f\xfa\xe0\x18\v\n" +
@@ -1148,7 +1207,7 @@ func file_discovery_proto_rawDescGZIP() []byte {
 	return file_discovery_proto_rawDescData
 }
 
-var file_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_discovery_proto_goTypes = []any{
 	(*LinkSettings)(nil),          // 0: weft.v1.LinkSettings
 	(*Link)(nil),                  // 1: weft.v1.Link
@@ -1165,44 +1224,46 @@ var file_discovery_proto_goTypes = []any{
 	(*ListPortRolesResponse)(nil), // 12: weft.v1.ListPortRolesResponse
 	(*LinkChanged)(nil),           // 13: weft.v1.LinkChanged
 	(*PortRoleChanged)(nil),       // 14: weft.v1.PortRoleChanged
-	(*RolesSettled)(nil),          // 15: weft.v1.RolesSettled
-	(*Location)(nil),              // 16: weft.v1.Location
+	(*ProbeReturned)(nil),         // 15: weft.v1.ProbeReturned
+	(*RolesSettled)(nil),          // 16: weft.v1.RolesSettled
+	(*Location)(nil),              // 17: weft.v1.Location
 }
 var file_discovery_proto_depIdxs = []int32{
-	16, // 0: weft.v1.Link.src:type_name -> weft.v1.Location
-	16, // 1: weft.v1.Link.dst:type_name -> weft.v1.Location
+	17, // 0: weft.v1.Link.src:type_name -> weft.v1.Location
+	17, // 1: weft.v1.Link.dst:type_name -> weft.v1.Location
 	0,  // 2: weft.v1.Link.settings:type_name -> weft.v1.LinkSettings
-	16, // 3: weft.v1.LinkSet.a:type_name -> weft.v1.Location
-	16, // 4: weft.v1.LinkSet.b:type_name -> weft.v1.Location
+	17, // 3: weft.v1.LinkSet.a:type_name -> weft.v1.Location
+	17, // 4: weft.v1.LinkSet.b:type_name -> weft.v1.Location
 	0,  // 5: weft.v1.LinkSet.settings:type_name -> weft.v1.LinkSettings
-	16, // 6: weft.v1.AllowedLink.a:type_name -> weft.v1.Location
-	16, // 7: weft.v1.AllowedLink.b:type_name -> weft.v1.Location
-	16, // 8: weft.v1.AllowLinkRequest.a:type_name -> weft.v1.Location
-	16, // 9: weft.v1.AllowLinkRequest.b:type_name -> weft.v1.Location
-	16, // 10: weft.v1.SetLinkRequest.a:type_name -> weft.v1.Location
-	16, // 11: weft.v1.SetLinkRequest.b:type_name -> weft.v1.Location
+	17, // 6: weft.v1.AllowedLink.a:type_name -> weft.v1.Location
+	17, // 7: weft.v1.AllowedLink.b:type_name -> weft.v1.Location
+	17, // 8: weft.v1.AllowLinkRequest.a:type_name -> weft.v1.Location
+	17, // 9: weft.v1.AllowLinkRequest.b:type_name -> weft.v1.Location
+	17, // 10: weft.v1.SetLinkRequest.a:type_name -> weft.v1.Location
+	17, // 11: weft.v1.SetLinkRequest.b:type_name -> weft.v1.Location
 	0,  // 12: weft.v1.SetLinkRequest.settings:type_name -> weft.v1.LinkSettings
 	0,  // 13: weft.v1.SetLinkResponse.settings:type_name -> weft.v1.LinkSettings
 	1,  // 14: weft.v1.ListLinksResponse.links:type_name -> weft.v1.Link
 	3,  // 15: weft.v1.ListLinksResponse.allowed:type_name -> weft.v1.AllowedLink
 	2,  // 16: weft.v1.ListLinksResponse.settings:type_name -> weft.v1.LinkSet
-	16, // 17: weft.v1.PortRole.at:type_name -> weft.v1.Location
+	17, // 17: weft.v1.PortRole.at:type_name -> weft.v1.Location
 	10, // 18: weft.v1.ListPortRolesResponse.ports:type_name -> weft.v1.PortRole
 	1,  // 19: weft.v1.LinkChanged.link:type_name -> weft.v1.Link
 	10, // 20: weft.v1.PortRoleChanged.port:type_name -> weft.v1.PortRole
-	8,  // 21: weft.v1.Discovery.ListLinks:input_type -> weft.v1.ListLinksRequest
-	11, // 22: weft.v1.Discovery.ListPortRoles:input_type -> weft.v1.ListPortRolesRequest
-	4,  // 23: weft.v1.Discovery.AllowLink:input_type -> weft.v1.AllowLinkRequest
-	6,  // 24: weft.v1.Discovery.SetLink:input_type -> weft.v1.SetLinkRequest
-	9,  // 25: weft.v1.Discovery.ListLinks:output_type -> weft.v1.ListLinksResponse
-	12, // 26: weft.v1.Discovery.ListPortRoles:output_type -> weft.v1.ListPortRolesResponse
-	5,  // 27: weft.v1.Discovery.AllowLink:output_type -> weft.v1.AllowLinkResponse
-	7,  // 28: weft.v1.Discovery.SetLink:output_type -> weft.v1.SetLinkResponse
-	25, // [25:29] is the sub-list for method output_type
-	21, // [21:25] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	17, // 21: weft.v1.ProbeReturned.at:type_name -> weft.v1.Location
+	8,  // 22: weft.v1.Discovery.ListLinks:input_type -> weft.v1.ListLinksRequest
+	11, // 23: weft.v1.Discovery.ListPortRoles:input_type -> weft.v1.ListPortRolesRequest
+	4,  // 24: weft.v1.Discovery.AllowLink:input_type -> weft.v1.AllowLinkRequest
+	6,  // 25: weft.v1.Discovery.SetLink:input_type -> weft.v1.SetLinkRequest
+	9,  // 26: weft.v1.Discovery.ListLinks:output_type -> weft.v1.ListLinksResponse
+	12, // 27: weft.v1.Discovery.ListPortRoles:output_type -> weft.v1.ListPortRolesResponse
+	5,  // 28: weft.v1.Discovery.AllowLink:output_type -> weft.v1.AllowLinkResponse
+	7,  // 29: weft.v1.Discovery.SetLink:output_type -> weft.v1.SetLinkResponse
+	26, // [26:30] is the sub-list for method output_type
+	22, // [22:26] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_discovery_proto_init() }
@@ -1218,7 +1279,7 @@ func file_discovery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_discovery_proto_rawDesc), len(file_discovery_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

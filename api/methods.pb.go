@@ -589,6 +589,8 @@ var (
 	LinkChangedEvent = Subject[LinkChanged]{Name: "discovery.LinkChanged", Clients: true}
 	// discovery has settled, or changed its mind on, a port.
 	PortRoleChangedEvent = Subject[PortRoleChanged]{Name: "discovery.PortRoleChanged", Clients: true}
+	// a probe of a function has come back to the controller.
+	ProbeReturnedEvent = Subject[ProbeReturned]{Name: "discovery.ProbeReturned"}
 	// since it has started, discovery has published what it can know soon of a
 	// switch: every port that is up has its role, or waits for a neighbour that is silent.
 	RolesSettledEvent = Subject[RolesSettled]{Name: "discovery.RolesSettled"}
@@ -660,6 +662,7 @@ var subjects = []AnySubject{
 	ChainPortChangedEvent,
 	LinkChangedEvent,
 	PortRoleChangedEvent,
+	ProbeReturnedEvent,
 	RolesSettledEvent,
 	FlowsObservedEvent,
 	FlowFailedEvent,

@@ -30,6 +30,18 @@ func TunnelMAC(sw DPID, port Port) MAC {
 	return MACFrom(0x0257<<32 | uint64(h.Sum32()))
 }
 
+// EthTypeProbe is the EtherType of the frames by which chains probe functions: IEEE 802's
+// second for local experiments.
+const EthTypeProbe uint16 = 0x88b6
+
+// ProbeMAC returns the address of one side of a function: probes go from one to the other.
+func ProbeMAC(side uint8) MAC { return MAC{0x06, 'W', 'P', 'R', 'B', side} }
+
+// Probe reports whether a packet is a probe of a function.
+func (k *Key) Probe() bool {
+	return k.EthType == EthTypeProbe && k.EthDst[5] <= 1 && k.EthDst == ProbeMAC(k.EthDst[5])
+}
+
 // TunnelFrame reports whether a packet is a frame of a tunnel: it has a label, and a source
 // as TunnelMAC returns.
 func (k *Key) TunnelFrame() bool {

@@ -276,6 +276,14 @@ var writers = []Writer{
 		Priorities: []Priorities{
 			{Table: TableNeighbours, Base: PriorityNeighbour, Top: PriorityNeighbourAsk, Doc: "unicast ARP and ND in which a known host gives its own addresses, at its port: on to the routes; above, what answers `hosts`, to the controller"},
 		}},
+	{Owner: OwnerChains, Name: "chains", Service: "chain", Standing: true, Observed: true, Policy: true,
+		Priorities: []Priorities{
+			{Table: TableIngress, Base: PriorityChainForged, Top: PriorityChainBack, Doc: "chains: what functions send, probes to the controller, and tagged packets on their way; forged tags dropped"},
+			{Table: TableForward, Base: PriorityChain, Top: PriorityChainTop, Doc: "chains: packets from edge ports, to the first function"},
+			{Table: TableForward, Base: PriorityChainGuard, Top: PriorityChainGuard, Doc: "chains that block: unicast IP in frames to groups, dropped"},
+			{Table: TableChains, Base: PriorityChain, Top: PriorityChain, Doc: "chains: by where they are in it and by client, to the next function"},
+			{Table: TableDeliver, Base: PriorityChain, Top: PriorityChain, Doc: "chains: to the host"},
+		}},
 	{Owner: OwnerFirewall, Name: "firewall", Service: "firewall", Stage: true, Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{
 			{Table: TableFirewall, Base: PriorityFirewallLinks, Top: PriorityFirewallLinks, Doc: "links"},
@@ -351,14 +359,6 @@ var writers = []Writer{
 			{Table: TableForward, Base: PriorityRoute, Top: PriorityRoute, Doc: "routes between hosts"},
 		},
 		Groups: Range{1, RouteGroupMax}},
-	{Owner: OwnerChains, Name: "chains", Service: "chain", Standing: true, Observed: true, Policy: true,
-		Priorities: []Priorities{
-			{Table: TableIngress, Base: PriorityChainForged, Top: PriorityChainBack, Doc: "chains: what functions send, and tagged packets on their way; forged tags dropped"},
-			{Table: TableForward, Base: PriorityChain, Top: PriorityChainTop, Doc: "chains: packets from edge ports, to the first function"},
-			{Table: TableForward, Base: PriorityChainGuard, Top: PriorityChainGuard, Doc: "chains that block: unicast IP in frames to groups, dropped"},
-			{Table: TableChains, Base: PriorityChain, Top: PriorityChain, Doc: "chains: by where they are in it and by client, to the next function"},
-			{Table: TableDeliver, Base: PriorityChain, Top: PriorityChain, Doc: "chains: to the host"},
-		}},
 	{Owner: OwnerGuard, Name: "guard", Service: "southbound", Standing: true, Observed: true,
 		Priorities: []Priorities{
 			{Table: TableNeighbours, Base: PriorityLimitedTrap, Top: PriorityLimitedTrap, Doc: "the traps of a port that floods, through a meter, for 10 s"},

@@ -117,9 +117,9 @@ func (n *chained) cast(from string) {
 
 // link sets the second interface of a function up or down, and waits until the chain
 // says so.
-func (n *chained) link(function, to, state string) {
+func (n *chained) link(function, dev, to, state string) {
 	n.t.Helper()
-	if _, err := n.l.Exec(context.Background(), function, "ip", "link", "set", "eth1", to); err != nil {
+	if _, err := n.l.Exec(context.Background(), function, "ip", "link", "set", dev, to); err != nil {
 		n.t.Fatal(err)
 	}
 	var last *api.ServiceChain
@@ -130,7 +130,7 @@ func (n *chained) link(function, to, state string) {
 }
 
 // TestChain: packets pass the functions in both directions, a dead one is bypassed within
-// a moment or blocks, also while there is no controller and after it is back; nothing is left of a
+// a moment or blocks, though its ports are up or because they are not, also while there is no controller and after it is back; nothing is left of a
 // chain that is deleted.
 func TestChain(t *testing.T) {
 	t.Parallel()
@@ -170,14 +170,32 @@ func TestChain(t *testing.T) {
 
 	stream := endless(t, n.l, "h1", "h3", 5*time.Millisecond)
 	stream.flows(20)
-	n.link("f1", "down", "degraded")
+	n.link("f1", "eth1", "down", "degraded")
 	stream.flows(20)
 	r := stream.end()
 	t.Logf("a function died: %d of %d lost, the longest outage was %v ms", r.Lost(), r.Sent, r.Outage)
 	n.through("with f1 bypassed", "h1", "h3", "f2")
 	n.cast("h3") // which must not teach f1 that h3 is on the side of h1
-	n.link("f1", "up", "up")
+	n.link("f1", "eth1", "up", "up")
 	n.through("with f1 back", "h1", "h3", "f1", "f2")
+
+	eventually(t, "probes come through the functions", func() bool {
+		for _, f := range call(n.c, api.ListChains, &api.ListChainsRequest{}).Chains[0].Functions {
+			if f.Copies[0].By != "probe" {
+				return false
+			}
+		}
+		return true
+	})
+	stream = endless(t, n.l, "h1", "h3", 5*time.Millisecond)
+	stream.flows(20)
+	n.link("f1", "br0", "down", "degraded") // its ports are up
+	stream.flows(20)
+	r = stream.end()
+	t.Logf("a function died behind ports that are up: %d of %d lost, the longest outage was %v ms", r.Lost(), r.Sent, r.Outage)
+	n.through("with f1 bypassed again", "h1", "h3", "f2")
+	n.link("f1", "br0", "up", "up")
+	n.through("with f1 back again", "h1", "h3", "f1", "f2")
 
 	standing := entries(t, n.l)
 	stream = lossless(t, n.l, "h1", "h3", 5*time.Millisecond)
@@ -205,11 +223,11 @@ func TestChain(t *testing.T) {
 
 	m.OnFailure = "block"
 	call(n.c, api.SetChain, &api.SetChainRequest{Chain: m})
-	n.link("f2", "down", "blocked")
+	n.link("f2", "eth1", "down", "blocked")
 	if r, err := n.l.Ping(context.Background(), "h1", "h3", traffic.PingOptions{Count: 5, Interval: 10 * time.Millisecond, Timeout: time.Second}); err != nil || r.Lost() < r.Sent {
 		t.Errorf("a dead function blocks: %d of %d lost (%v)", r.Lost(), r.Sent, err)
 	}
-	n.link("f2", "up", "up")
+	n.link("f2", "eth1", "up", "up")
 	n.through("with f2 back", "h1", "h3", "f1", "f2")
 
 	for _, f := range []string{"f1", "f2"} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/nib"
 )
 
 // The bounds of one chain, and of the numbers of chains.
@@ -173,7 +174,7 @@ func (c *chain) readFunctions(m *api.ServiceChain) error {
 		}
 		var copies function
 		for _, p := range f.Copies {
-			p.Alive = false
+			p.Alive, p.By, p.Since = false, "", ""
 			in, err := place(p.GetIn())
 			if err != nil {
 				return fmt.Errorf("function %d: %w", i+1, err)
@@ -258,3 +259,5 @@ func (c *chain) has(at flow.Location) bool {
 	}
 	return false
 }
+
+func isUp(p *nib.Port) bool { return p != nil && p.Is.Up }

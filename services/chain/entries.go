@@ -247,6 +247,9 @@ func (b *builder) returned(c *chain) {
 			for _, at := range p.ports() {
 				if at.Switch == b.sw {
 					b.add(flow.TableIngress, flow.PriorityChainPort, flow.Match{}.WithInPort(at.Port), flow.Entry{})
+					if b.cfg.ProbeInterval > 0 {
+						b.add(flow.TableIngress, flow.PriorityChainBack, flow.Match{}.WithInPort(at.Port).WithEthType(flow.EthTypeProbe), flow.Entry{Apply: []flow.Action{flow.Output(flow.PortController)}})
+					}
 				}
 			}
 			for _, d := range directions {

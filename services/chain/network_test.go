@@ -76,11 +76,15 @@ func (n *network) begin() {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	n.b = newStore(defaults(), numbers, func(name string, err error) { n.t.Errorf("tag %s: %v", name, err) })
+	probes, err := n.kept.Bucket(n.t.Context(), "chain.probes")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.b = newStore(defaults(), numbers, probes, func(name string, err error) { n.t.Errorf("tag %s: %v", name, err) })
 	n.b.find = n.path
 	n.b.chains.Open(chains)
 	n.feed = wefttest.Network(nib.Switches|n.b.kind().Reads, n.b.networkChanged)
-	if err := errors.Join(n.b.tags.kept.Load(n.t.Context()), n.b.chains.Load(n.t.Context())); err != nil {
+	if err := errors.Join(n.b.tags.kept.Load(n.t.Context()), n.b.probes.kept.Load(n.t.Context()), n.b.chains.Load(n.t.Context())); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -388,7 +392,7 @@ func TestRefusals(t *testing.T) {
 		}
 		return list
 	}
-	b := newStore(defaults(), nil, nil)
+	b := newStore(defaults(), nil, nil, nil)
 	two := []*api.ChainFunction{{Copies: []*api.ChainCopy{{In: &api.Location{Dpid: "1", Port: 1}}, {In: &api.Location{Dpid: "1", Port: 2}}}}}
 	for want, m := range map[string]*api.ServiceChain{
 		"chain: missing":            nil,

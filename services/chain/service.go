@@ -25,22 +25,22 @@ func Spec() weft.Spec {
 	return policy.Declare(weft.Spec{
 		Name:       "chain",
 		Doc:        "leads packets through network functions behind ports, as copies or in a chain",
-		Calls:      weft.Methods(api.FindPath),
-		Subscribes: weft.Subjects(api.PathsConvergedEvent),
+		Calls:      weft.Methods(api.FindPath, api.Send),
+		Subscribes: weft.Subjects(api.PathsConvergedEvent, api.ProbeReturnedEvent),
 		Publishes:  weft.Subjects(api.ChainPortChangedEvent),
-		Buckets:    []string{"tags"},
+		Buckets:    []string{"tags", "probes"},
 		Config:     defaults(),
 		Run:        run,
 	}, new(store).kind())
 }
 
-func newStore(cfg *Config, numbers object.Bucket, bad func(name string, err error)) *store {
+func newStore(cfg *Config, numbers, probes object.Bucket, bad func(name string, err error)) *store {
 	b := &store{
 		cfg: cfg, news: make(chan struct{}, 1), ways: make(chan struct{}, 1), damaged: func() bool { return false },
 		at: map[flow.DPID]map[flow.MAC]bool{}, taken: map[flow.Location]bool{}, said: map[flow.Location]bool{},
 		held: map[flow.DPID]time.Time{}, observed: map[flow.DPID]map[flow.EntryKey]bool{},
 	}
-	b.chains, b.tags = policy.New(b.kind()), newTags(&b.mu, cfg, numbers, bad)
+	b.chains, b.tags, b.probes = policy.New(b.kind()), newTags(&b.mu, cfg, numbers, bad), newProber(&b.mu, cfg, b.probed(), probes, bad)
 	return b
 }
 
@@ -65,25 +65,27 @@ func (b *store) settle(ctx context.Context) {
 	b.chains.Flows().SettleWithin(ctx, b.cfg.Deadline, "chains")
 }
 
-// retry is after how long what could not be stored is tried again.
-const retry = time.Second
-
 func run(ctx context.Context, env *weft.Env) error {
 	numbers, err := weft.State(env, "tags")
 	if err != nil {
 		return err
 	}
-	b := newStore(env.Config.(*Config), numbers, func(name string, err error) {
-		env.Log.Warn("tag of an earlier run not read", "key", name, "error", err)
+	probes, err := weft.State(env, "probes")
+	if err != nil {
+		return err
+	}
+	b := newStore(env.Config.(*Config), numbers, probes, func(name string, err error) {
+		env.Log.Warn("tag, or what probes have said, of an earlier run not read", "key", name, "error", err)
 	})
 	b.find = func(ctx context.Context, q *api.FindPathRequest) (*api.FindPathResponse, error) {
 		return weft.Call(ctx, env, api.FindPath, q)
 	}
 	b.damaged = func() bool { return weft.Damage(env) != "" }
-	if err := errors.Join(policy.Serve(ctx, env, b.chains), b.tags.kept.Load(ctx)); err != nil {
+	if err := errors.Join(policy.Serve(ctx, env, b.chains), b.tags.kept.Load(ctx), b.probes.kept.Load(ctx)); err != nil {
 		return err
 	}
 	env.Metric.Gauge("dead_copies", "Copies of functions that are dead.", func() float64 { return float64(b.dead()) })
+	weft.On(env, api.ProbeReturnedEvent, func(_ context.Context, e *api.ProbeReturned) { b.probes.returned(e) })
 	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { object.Notify(b.ways) })
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
@@ -91,6 +93,14 @@ func run(ctx context.Context, env *weft.Env) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() { b.tags.kept.Follow(ctx) })
+	work.Go(func() { b.probes.kept.Follow(ctx) })
+	work.Go(func() { b.probes.keep(ctx, b.damaged) })
+	work.Go(func() {
+		b.probes.run(ctx, func(ctx context.Context, d *flow.Decision) error {
+			_, err := weft.Call(ctx, env, api.Send, d)
+			return err
+		})
+	})
 	work.Go(func() { announce(ctx, env, b) })
 	work.Go(func() { follow(ctx, env, b) })
 	b.chains.Run(ctx)

@@ -20,6 +20,7 @@ func TestService(t *testing.T) {
 			declared <- len(r.Flows)
 			return &api.SetStandingResponse{}, nil
 		})
+		wefttest.Fake(h, api.Send, func(context.Context, *flow.Decision) (*api.ApplyResult, error) { return &api.ApplyResult{}, nil })
 		wefttest.Fake(h, api.FindPath, func(context.Context, *api.FindPathRequest) (*api.FindPathResponse, error) {
 			return &api.FindPathResponse{}, nil
 		})
@@ -66,7 +67,7 @@ func TestService(t *testing.T) {
 		}
 		function(2, false)
 		function(3, false)
-		const whole = 2 + 2 + 4 + 1 + 6 // in, to the function, back from its ports or dropped, to the host, and by the tags of these
+		const whole = 2 + 2 + 4 + 2 + 1 + 6 // in, to the function, back from its ports or dropped, probes, to the host, and by the tags of these
 		await(whole)
 		for what, err := range map[string]struct {
 			err  error
@@ -117,6 +118,7 @@ func TestNeeds(t *testing.T) {
 		wefttest.Fake(h, api.SetStanding, func(context.Context, *api.SetStandingRequest) (*api.SetStandingResponse, error) {
 			return &api.SetStandingResponse{}, nil
 		})
+		wefttest.Fake(h, api.Send, func(context.Context, *flow.Decision) (*api.ApplyResult, error) { return &api.ApplyResult{}, nil })
 		wefttest.Fake(h, api.FindPath, func(context.Context, *api.FindPathRequest) (*api.FindPathResponse, error) {
 			return &api.FindPathResponse{}, nil
 		})

@@ -38,6 +38,7 @@ type store struct {
 	held     map[flow.DPID]time.Time               // until when each connected switch keeps its entries at most; zero: it does not
 	observed map[flow.DPID]map[flow.EntryKey]bool  // what entries switches have told that they have, until a chain changes
 	tags     *tags
+	probes   *prober
 }
 
 // changed follows a change of a chain. It is called with mu held.
@@ -181,15 +182,23 @@ func (b *store) message(c *chain) *api.ServiceChain {
 	m.State = "up"
 	for i, f := range c.functions {
 		alive := b.alive(f)
-		for _, n := range alive {
-			m.Functions[i].Copies[n].Alive = true
+		silent := false // whether one is dead behind ports that are up
+		for n, p := range f {
+			is := m.Functions[i].Copies[n]
+			is.Alive = slices.Contains(alive, n)
+			is.By, is.Since = b.probes.status(p)
+			silent = silent || !is.Alive && b.reached(p)
+		}
+		why := ""
+		if silent {
+			why = ": probes do not come back, though its ports are up"
 		}
 		switch dead := len(f) - len(alive); {
 		case dead == 0:
 		case len(alive) == 0 && c.block:
-			m.State, m.Reason = "blocked", "function "+number(i+1)+" is dead"
+			m.State, m.Reason = "blocked", "function "+number(i+1)+" is dead"+why
 		case m.State == "up":
-			m.State, m.Reason = "degraded", number(dead)+" of "+number(len(f))+" copies of function "+number(i+1)+" are dead"
+			m.State, m.Reason = "degraded", number(dead)+" of "+number(len(f))+" copies of function "+number(i+1)+" are dead"+why
 		}
 	}
 	if err := api.CheckNeeds("chain "+c.said.Name, c.remedy(), slices.Values(b.entrances()), c.needs()...); m.State == "up" && err != nil {
@@ -206,15 +215,37 @@ func (b *store) message(c *chain) *api.ServiceChain {
 	return m
 }
 
-// alive returns which copies of a function are alive: their ports are up, and their
-// switches there. It is called with mu held.
+// alive returns which copies of a function are alive: their ports are up, their switches
+// there, and probes come through if they have before. It is called with mu held.
 func (b *store) alive(f function) (list []int) {
 	for i, p := range f {
-		if b.up(p.in) && b.up(p.out) && there(b.net, p.in.Switch) && there(b.net, p.out.Switch) {
+		if b.reached(p) && !b.probes.dead(p) {
 			list = append(list, i)
 		}
 	}
 	return list
+}
+
+// probed is what the prober knows of the chains.
+func (b *store) probed() probed {
+	return probed{
+		net: func() nib.Snapshot { return b.net },
+		copies: func() (list []copyOf) {
+			for _, c := range b.chains.List() {
+				for _, f := range c.functions {
+					list = append(list, f...)
+				}
+			}
+			return list
+		},
+		reached:   b.reached,
+		recompute: func() { b.chains.Recompute() },
+	}
+}
+
+// reached reports whether packets get to a copy and back. It is called with mu held.
+func (b *store) reached(p copyOf) bool {
+	return b.up(p.in) && b.up(p.out) && there(b.net, p.in.Switch) && there(b.net, p.out.Switch)
 }
 
 // there reports whether a switch is connected, or has a link that is up: without a
@@ -241,7 +272,6 @@ func (b *store) up(at flow.Location) bool {
 	return isUp(p) || p == nil && b.net.Connected(at.Switch) == nil
 }
 
-func isUp(p *nib.Port) bool     { return p != nil && p.Is.Up }
 func isUsable(l *nib.Link) bool { return l != nil && l.Is.Usable() }
 func isEdge(r *nib.Role) bool   { return r != nil && r.Is.Role == flow.RoleEdge.String() }
 

@@ -42,8 +42,9 @@ type engineConfig struct {
 // probes that it wants, and publishes the changes that it reports, in order.
 type engine struct {
 	engineConfig
-	wake   chan struct{} // wakes the prober
-	filled chan struct{} // wakes the publisher
+	wake    chan struct{} // wakes the prober
+	filled  chan struct{} // wakes the publisher
+	returns returns
 
 	mu     sync.Mutex // guards the following
 	topo   *topology
@@ -66,7 +67,7 @@ const maxEvents = 4096
 
 func newEngine(c engineConfig, seed uint64) *engine {
 	e := &engine{engineConfig: c, topo: newTopology(c.config, seed),
-		wake: make(chan struct{}, 1), filled: make(chan struct{}, 1), lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}
+		wake: make(chan struct{}, 1), filled: make(chan struct{}, 1), returns: make(returns, returnsMost), lines: rate.NewLimiter(linesPerSecond, linesAtOnce)}
 	e.drain = sync.NewCond(&e.mu)
 	return e
 }

@@ -17,6 +17,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/big"
+	"sync"
 	"time"
 
 	"github.com/weft-sdn/weft"
@@ -33,7 +34,7 @@ func Spec() weft.Spec {
 		Calls:      weft.Methods(api.Send, api.SetStanding, api.EchoSwitches),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.FlowsObservedEvent, api.PortUsedEvent, api.SwitchErrorEvent),
 		Optional:   []string{"intake"},
-		Publishes:  weft.Subjects(api.LinkChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent),
+		Publishes:  weft.Subjects(api.LinkChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.ProbeReturnedEvent),
 		Buckets:    []string{"keys", "ports", "allowed", "settings"},
 		Rebuilt:    []string{"ports", "keys"},
 		Stage:      true,
@@ -184,7 +185,12 @@ func run(ctx context.Context, env *weft.Env) error {
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		e.returns.run(ctx, func(m *api.ProbeReturned) { weft.Publish(env, api.ProbeReturnedEvent, m) })
+	})
 	e.run(ctx)
+	publishing.Wait()
 	k.close()
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 const ethTypeBDDP uint16 = 0x8942
 
 // open returns the stage for one switch: it sets the role of the ingress port,
-// and consumes every LLDP and BDDP frame, but for LLDP of hosts.
+// and consumes every LLDP and BDDP frame, but for LLDP of hosts, and every probe of a function.
 func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Verdict {
 	e.mu.Lock()
 	v := e.topo.datapath(sw).view
@@ -24,6 +24,11 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 	return func(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
 		p := v.port(in.Key.InPort)
 		switch in.Key.EthType {
+		case flow.EthTypeProbe:
+			if in.Key.Probe() {
+				e.returns.put(in)
+				return flow.Done
+			}
 		case flow.EthTypeLLDP, ethTypeBDDP:
 			number := in.Key.InPort
 			if p == nil {

@@ -77,6 +77,7 @@ type Spec struct {
 	Pipeline   bool      // it runs the pipeline; only southbound does. Keys switches and elsewhere of its Config receive the switches of its partition and of the others
 	Beside     []string  // stages whose work it does itself. It opens a pipeline of its own without them, for packets that do not come through southbound; its Config is set as for Pipeline
 	Listens    bool      // it listens on an address of its configuration; when it moves within a machine, the old instance ends first
+	Drains     bool      // when it is stopped, its stage takes packets until Run has returned; that of others takes none once their context has ended
 	Standby    bool      // a plan may start a standby instance of it, which calls Ready once it may replace the active one
 	Class      Class
 	Scale      Scale

@@ -181,21 +181,30 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	}
 }
 
-// leave stops all services, last started first, and removes the entry.
+// leave stops all services, those that drain first, else the last started first, and removes
+// the entry.
 func (n *Node) leave(ctx context.Context) error {
 	n.apps.close()
 	var errs []error
 	n.members.mu.Lock()
 	n.setTaps(plan.Instance{})
 	for i := range n.members.entry.Services {
-		n.members.entry.Services[i].State = members.StateDraining
+		e := &n.members.entry.Services[i]
+		if s := n.worker.Running().Service(e.Name); s == nil || !s.Spec.Drains {
+			e.State = members.StateDraining
+		}
 	}
 	n.members.mu.Unlock()
 	stop, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
 	errs = append(errs, n.members.publish(stop))
-	for _, s := range slices.Backward(n.worker.Running().Services) {
-		errs = append(errs, n.reconciler.stopService(stop, s))
+	all := n.worker.Running().Services
+	for _, drains := range []bool{true, false} { // one that drains needs the other stages
+		for _, s := range slices.Backward(all) {
+			if s.Spec.Drains == drains {
+				errs = append(errs, n.reconciler.stopService(stop, s))
+			}
+		}
 	}
 	n.members.mu.Lock()
 	n.members.left = true

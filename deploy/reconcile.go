@@ -238,9 +238,11 @@ func (r *reconciler) mustYield(ctx context.Context, c *members.Current, specs []
 // retire stops a service that now belongs elsewhere.
 func (r *reconciler) retire(ctx context.Context, s *local.Service) error {
 	r.log.Info("service leaves", "service", s.Spec.Name)
-	r.members.setState(s, members.StateDraining)
-	if err := r.members.publish(ctx); err != nil {
-		return err
+	if !s.Spec.Drains { // else others send it packets until it has ended
+		r.members.setState(s, members.StateDraining)
+		if err := r.members.publish(ctx); err != nil {
+			return err
+		}
 	}
 	if err := r.stopService(ctx, s); err != nil {
 		select {
@@ -326,8 +328,12 @@ func (r *reconciler) offer(ctx context.Context, g *local.Group, what string) err
 }
 
 // stopService removes a service from the tables, lets it finish its work in
-// progress, and stops it.
+// progress, and stops it; one that Drains is stopped first.
 func (r *reconciler) stopService(ctx context.Context, s *local.Service) error {
+	var err error
+	if s.Spec.Drains {
+		err = s.Stop()
+	}
 	s.Serving.Store(false)
 	r.worker.Refresh() // packets go elsewhere, or wait
 	// Packets in flight may be with a stage that calls a service here: it still
@@ -337,7 +343,9 @@ func (r *reconciler) stopService(ctx context.Context, s *local.Service) error {
 	}
 	r.worker.Remove(s)
 	r.senders.flush(ctx)
-	err := s.Stop()
+	if !s.Spec.Drains {
+		err = s.Stop()
+	}
 	t := r.worker.Running()
 	for _, p := range s.Spec.Publishes { // what it published since its removal
 		t.Subjects[p.SubjectName()].Forget()

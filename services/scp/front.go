@@ -27,9 +27,6 @@ import (
 const (
 	mostStreams    = 128 // of one connection
 	vipTime        = 2 * time.Second
-	leaveTime      = time.Second     // for new connections to pass the front by, before it ends
-	drainTime      = 3 * time.Second // for requests that are under way then
-	drainRest      = 200 * time.Millisecond
 	unreadTime     = 15 * time.Second // of a client that reads none of its answers
 	retryOverload  = 5 * time.Second
 	retryNobody    = time.Second
@@ -41,7 +38,7 @@ const (
 type front struct {
 	proxy    *proxy
 	await    func(ctx context.Context, vips []string) error
-	left     func(context.Context) // waits until new connections pass a front in a host by; nil: it has none
+	exit     exit
 	log      *slog.Logger
 	nrf      *nrf
 	at       sockets
@@ -49,12 +46,14 @@ type front struct {
 	relay    *relay
 	notifier *notifier // nil: subscriptions stay as they are
 	once     singleflight.Group
-	busy     atomic.Int64 // requests under way
+	busy     atomic.Int64  // requests under way
+	begun    atomic.Int64  // requests
+	drain    time.Duration // drainTime
 	now      func() int64
 }
 
-func newFront(p *proxy, n *nrf, at sockets, await func(context.Context, []string) error, log *slog.Logger) *front {
-	f := &front{proxy: p, await: await, log: log, nrf: n, at: at, now: now}
+func newFront(p *proxy, n *nrf, at sockets, past exit, await func(context.Context, []string) error, log *slog.Logger) *front {
+	f := &front{proxy: p, await: await, log: log, nrf: n, at: at, exit: past, drain: drainTime, now: now}
 	f.pass = &httputil.ReverseProxy{
 		Transport: n.transport, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -98,6 +97,7 @@ var nrfPaths = regexp.MustCompile(`^/(nnrf-[a-z0-9-]+|oauth2|bootstrapping)(/|$)
 
 // ServeHTTP answers a request (http.Handler).
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.begun.Add(1)
 	f.busy.Add(1)
 	defer f.busy.Add(-1)
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -360,37 +360,18 @@ func (f *front) serveOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer l.Close()
-	web := &http.Server{
-		Handler: f, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 10 * time.Minute,
-		ConnState:      noteState,
-		MaxHeaderBytes: longestHeader, ErrorLog: slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }, // what is under way goes on when ctx ends
-		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: mostStreams, WriteByteTimeout: unreadTime},
-		Protocols:   new(http.Protocols),
-	}
-	web.Protocols.SetHTTP1(true)
-	web.Protocols.SetUnencryptedHTTP2(true)
-	if f.nrf.tls != nil {
-		web.Protocols.SetUnencryptedHTTP2(false)
-		web.Protocols.SetHTTP2(true)
-		web.TLSConfig = &tls.Config{Certificates: f.nrf.tls.Certificates, MinVersion: tls.VersionTLS12}
-		if f.nrf.tls.RootCAs != nil {
-			if web.TLSConfig.ClientCAs, web.TLSConfig.ClientAuth = f.nrf.tls.RootCAs, tls.RequireAndVerifyClientCert; !cfg.Mutual {
-				web.TLSConfig.ClientAuth = tls.VerifyClientCertIfGiven
-			}
-		}
-	}
-	ended := make(chan error, 1)
-	go func() {
-		if web.TLSConfig != nil {
-			ended <- web.ServeTLS(l, "", "")
-		} else {
-			ended <- web.Serve(l)
-		}
-	}()
+	both := newShifts(l)
+	defer both.close()
+	web, later := f.server(ctx), f.server(ctx)
+	ended := make(chan error, 2)
+	go func() { ended <- serveBy(web, both.listener(0)) }()
 	f.proxy.serves(true, f.now())
-	defer func() { f.proxy.serves(false, f.now()) }()
+	defer func() {
+		f.proxy.serves(false, f.now())
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), leftTime)
+		defer cancel()
+		f.exit.left(last)
+	}()
 	if cfg.front() == frontPackets {
 		f.log.Info("the front has no host (scp.listen): each packet of a consumer to the NRF passes the controller", "address", cfg.own(), "nrf", cfg.NRF)
 	} else {
@@ -413,7 +394,8 @@ func (f *front) serveOnce(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			f.leave(context.WithoutCancel(ctx), web)
+			go func() { ended <- serveBy(later, both.listener(1)) }()
+			f.leave(context.WithoutCancel(ctx), web, later)
 			return nil
 		case err := <-ended:
 			return err
@@ -426,26 +408,35 @@ func (f *front) serveOnce(ctx context.Context) error {
 	}
 }
 
-// leave ends a server: it has new connections pass the front by, and lets the requests
-// that are under way end.
-func (f *front) leave(ctx context.Context, web *http.Server) {
-	drain := leaveTime // no more packets come to a front without a host
-	if f.left != nil {
-		f.proxy.leave()
-		left, cancel := context.WithTimeout(ctx, leaveTime)
-		f.left(left)
-		cancel()
-		drain = drainTime
+// server returns a server of the front. What is under way goes on when ctx ends.
+func (f *front) server(ctx context.Context) *http.Server {
+	web := &http.Server{
+		Handler: f, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 10 * time.Minute,
+		ConnState:      noteState,
+		MaxHeaderBytes: longestHeader, ErrorLog: slog.NewLogLogger(f.log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: mostStreams, WriteByteTimeout: unreadTime},
+		Protocols:   new(http.Protocols),
 	}
-	stop, cancel := context.WithTimeout(ctx, drain)
-	defer cancel()
-	go func() { // connections that have sent no request yet are not waited for
-		for f.busy.Load() > 0 && backoff.Sleep(stop, drainRest) == nil {
+	web.Protocols.SetHTTP1(true)
+	web.Protocols.SetUnencryptedHTTP2(true)
+	if f.nrf.tls != nil {
+		web.Protocols.SetUnencryptedHTTP2(false)
+		web.Protocols.SetHTTP2(true)
+		web.TLSConfig = &tls.Config{Certificates: f.nrf.tls.Certificates, MinVersion: tls.VersionTLS12}
+		if f.nrf.tls.RootCAs != nil {
+			if web.TLSConfig.ClientCAs, web.TLSConfig.ClientAuth = f.nrf.tls.RootCAs, tls.RequireAndVerifyClientCert; !f.proxy.cfg.Load().Mutual {
+				web.TLSConfig.ClientAuth = tls.VerifyClientCertIfGiven
+			}
 		}
-		_ = backoff.Sleep(stop, drainRest) // the last answer is on its way
-		cancel()
-	}()
-	if web.Shutdown(stop) != nil {
-		web.Close()
 	}
+	return web
+}
+
+// serveBy has a server take the connections of a listener.
+func serveBy(web *http.Server, l net.Listener) error {
+	if web.TLSConfig != nil {
+		return web.ServeTLS(l, "", "")
+	}
+	return web.Serve(l)
 }

@@ -443,38 +443,6 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// At its end the front lets new connections pass it by, and cuts no request.
-func TestLeave(t *testing.T) {
-	g := newRig(t, func(c *Config) { c.NRFTimeout = time.Minute })
-	g.vip(nrfVip, func(v *api.Vip) bool { return v.Pool[0].State == "" })
-	g.nrf.set(func(n *fakeNRF) { n.wait = make(chan struct{}) })
-	answered := make(chan int, 1)
-	go func() {
-		resp, _ := g.do(1, "PUT", "/nnrf-nfm/v1/nf-instances/"+id(1), profile(1, sbi.AMF))
-		answered <- resp.StatusCode
-	}()
-	g.eventually("a request is under way", func() (is bool) {
-		g.nrf.set(func(n *fakeNRF) { is = n.waits })
-		return is
-	})
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		g.stop()
-	}()
-	g.vip(nrfVip, func(v *api.Vip) bool { return v.Pool[0].State == "draining" })
-	g.nrf.set(func(n *fakeNRF) { close(n.wait); n.wait = nil })
-	if status := <-answered; status != 201 {
-		t.Errorf("the request under way: status %d", status)
-	}
-	<-stopped
-	g.start()
-	g.vip(nrfVip, func(v *api.Vip) bool { return v.Pool[0].State == "" })
-	if !g.proxy.knows(id(1)) {
-		t.Error("what was registered at the end is not known")
-	}
-}
-
 // NRFs list their instances in several ways.
 func TestLists(t *testing.T) {
 	g := newRig(t)

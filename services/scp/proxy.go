@@ -55,7 +55,7 @@ type proxy struct {
 	searches  searches
 	serving   bool   // the front listens
 	silent    string // why it does not
-	leaving   bool   // it ends, and new connections are to pass it by
+	leaving   bool   // it serves, but ends: new connections are to pass it by
 	shadowed  bool   // the balancer has put the NRF's VIP in force
 	nrf       string // what the NRF last did
 	groups    groups

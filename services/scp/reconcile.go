@@ -145,13 +145,25 @@ func (r *reconciler) fail(ctx context.Context, name string, err error) {
 	}
 }
 
-// left waits until the balancer gives the front no more connections, or ctx ends.
+// leave has the balancer give a front in a host no more connections (exit).
+func (r *reconciler) leave(ctx context.Context) {
+	r.proxy.leaves()
+	r.until(ctx, func(shadow *api.Vip, there bool) bool { return !there || shadow != nil && shadow.Pool[0].State != "" })
+}
+
+// left has the balancer lead nothing to the front (exit).
 func (r *reconciler) left(ctx context.Context) {
+	r.until(ctx, func(_ *api.Vip, there bool) bool { return !there })
+}
+
+// until waits until something holds of the VIP of the NRF, or ctx ends.
+func (r *reconciler) until(ctx context.Context, holds func(shadow *api.Vip, there bool) bool) {
 	for {
 		r.mu.Lock()
-		v, turn := r.made[nrfVip], r.turn
+		v, there := r.made[nrfVip]
+		turn := r.turn
 		r.mu.Unlock()
-		if v != nil && v.Pool[0].State != "" {
+		if holds(v, there) {
 			return
 		}
 		select {

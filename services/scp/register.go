@@ -350,8 +350,8 @@ func (p *proxy) said(what string) {
 	p.nrf = what
 }
 
-// leave notes that the front ends.
-func (p *proxy) leave() {
+// leaves notes that the front ends.
+func (p *proxy) leaves() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.leaving = true
@@ -365,7 +365,7 @@ func setSilent(p *proxy, why error) {
 	p.silent = why.Error()
 }
 
-// serves notes whether the front listens.
+// serves notes whether the front serves.
 func (p *proxy) serves(yes bool, now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -373,6 +373,7 @@ func (p *proxy) serves(yes bool, now int64) {
 		if p.serving = yes; yes {
 			p.pass(now)
 		}
+		p.leaving = false
 		object.Notify(p.out)
 	}
 	p.begun()

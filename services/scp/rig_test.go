@@ -310,12 +310,11 @@ func (g *rig) start() {
 	}
 	r := newReconciler(g.proxy, g.back)
 	r.now, g.made = g.now.Load, r
-	g.front = newFront(g.proxy, n, at, r.await, log)
+	g.front = newFront(g.proxy, n, at, r, r.await, log)
 	g.front.now = g.now.Load
 	g.front.notifier = newNotifier(ctx, g.front, g.buckets["keys"])
 	var work sync.WaitGroup
 	last, end := context.WithCancel(context.Background())
-	g.front.left = r.left
 	work.Go(func() { r.run(last) })
 	work.Go(func() { g.proxy.shelve(last, keepers["instances"], keepers["endpoints"]) })
 	work.Go(func() {

@@ -38,6 +38,7 @@ func Spec() weft.Spec {
 		Rebuilt:    []string{"instances", "keys"},
 		Stage:      true,
 		Listens:    true,
+		Drains:     true,
 		Class:      weft.Latency,
 		Scale:      weft.PerPartition,
 		Config:     DefaultConfig(),
@@ -113,11 +114,8 @@ func run(ctx context.Context, env *weft.Env) error {
 		work.Go(func() { (&resolver{p, lookupAt(server)}).run(ctx) })
 	}
 	if at != nil {
-		f := newFront(p, n, at, r.await, env.Log)
+		f := newFront(p, n, at, exitOf(p, r), r.await, env.Log)
 		f.notifier = newNotifier(ctx, f, keys)
-		if p.wire == nil {
-			f.left = r.left
-		}
 		work.Go(func() {
 			defer end()
 			f.serve(ctx)
@@ -177,6 +175,14 @@ func frontSockets(env *weft.Env, cfg *Config, p *proxy) (sockets, error) {
 	return nil, nil
 }
 
+// exitOf returns how what is for the NRF gets past the front.
+func exitOf(p *proxy, r *reconciler) exit {
+	if p.wire != nil {
+		return p.wire
+	}
+	return r
+}
+
 // sendTime is how long packets of the front may take to get to their switches.
 const sendTime = time.Second
 
@@ -191,7 +197,7 @@ func follow(env *weft.Env, p *proxy) *weft.BaselineFlows {
 	weft.On(env, api.RolesSettledEvent, func(_ context.Context, e *api.RolesSettled) { k.RolesSettled(e) })
 	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
 	if w != nil {
-		w.changed = k.Recompute
+		w.changed, w.settle = k.Recompute, func(ctx context.Context) { _ = k.Settle(ctx) }
 		w.due = func(sw flow.DPID) bool {
 			state, _ := k.Status(sw)
 			return state == "syncing" || state == "failing"

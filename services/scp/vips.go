@@ -58,7 +58,7 @@ func (p *proxy) want(now int64) map[string]*api.Vip {
 	cfg, vips := p.cfg.Load(), map[string]*api.Vip{}
 	nrf, _, _ := cfg.nrf() // Validate has seen both
 	listen, _ := cfg.listen()
-	if (p.serving || p.leaving) && nrf.IsValid() && listen.IsValid() {
+	if p.serving && nrf.IsValid() && listen.IsValid() {
 		v := &api.Vip{
 			Name: nrfVip, Address: nrf.Addr().String(), Protocol: "tcp", Port: uint32(nrf.Port()), Vlan: uint32(cfg.VLAN), Shadow: true, Takeover: true, Lapse: true, Health: check("tcp"),
 			Pool: []*api.PoolMember{{Address: listen.Addr().String(), Port: uint32(listen.Port())}},

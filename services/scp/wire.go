@@ -33,7 +33,8 @@ type wire struct {
 	reached *object.Limits
 	tagging *flow.Tagging
 	count   wireCounts
-	changed func(...flow.DPID) // declares the entries of some switches anew, or of all
+	changed func(...flow.DPID)    // declares the entries of some switches anew, or of all
+	settle  func(context.Context) // waits until switches have confirmed these
 	send    func(context.Context, *flow.Decision)
 	apply   func(context.Context, *flow.Decision) ([]*api.ApplyFailure, error) // waits until switches have confirmed it
 	gateDue chan struct{}                                                      // a switch has confirmed its entries
@@ -41,9 +42,11 @@ type wire struct {
 	locate  func(netip.Addr) (object.Station, bool)
 	relays  func(netip.Addr) bool // who may send the NRF's notifications to own, besides the NRF
 
-	open  atomic.Bool                    // the front takes what is for the NRF
-	there atomic.Pointer[object.Station] // where the NRF is, or was last; nil if that is not known
-	conns *places
+	open    atomic.Bool                    // the front takes what is for the NRF,
+	leaving atomic.Bool                    // but no new connections, for it ends
+	there   atomic.Pointer[object.Station] // where the NRF is, or was last; nil if that is not known
+	conns   *places
+	gating  sync.Mutex // held while gates are sent
 
 	mu       sync.Mutex // guards the following
 	peers    map[netip.Addr]*peer
@@ -114,7 +117,7 @@ func newWire(cfg *Config, count wireCounts, tagging *flow.Tagging, conns *places
 	}
 	w := &wire{tagging: tagging, older: newOlder(cfg.Connections), reached: conns.reached, conns: conns,
 		own: cfg.own(), nrf: nrf, vlan: object.VLAN(uint32(cfg.VLAN)), rate: int64(time.Second) / int64(cfg.PacketRate), most: cfg.Connections, count: count,
-		changed: func(...flow.DPID) {}, send: func(context.Context, *flow.Decision) {}, apply: func(context.Context, *flow.Decision) ([]*api.ApplyFailure, error) { return nil, nil }, gateDue: make(chan struct{}, 1), due: func(flow.DPID) bool { return false },
+		changed: func(...flow.DPID) {}, settle: func(context.Context) {}, send: func(context.Context, *flow.Decision) {}, apply: func(context.Context, *flow.Decision) ([]*api.ApplyFailure, error) { return nil, nil }, gateDue: make(chan struct{}, 1), due: func(flow.DPID) bool { return false },
 		locate: func(netip.Addr) (at object.Station, known bool) { return at, false }, relays: func(netip.Addr) bool { return false }, targets: map[netip.Addr]*target{},
 		peers: map[netip.Addr]*peer{}, at: map[flow.Location]*portUse{}, switches: map[flow.DPID]*wireSwitch{},
 	}
@@ -174,6 +177,9 @@ func (w *wire) packet(in *flow.PacketIn, d *flow.Decision) (flow.Verdict, bool) 
 	if s := w.there.Load(); s != nil && s.MAC != k.EthDst && in.DstMAC == k.EthDst && in.Dst != (flow.Location{}) {
 		return flow.Next, false // to a router, which sends it on to the NRF
 	}
+	if w.leaving.Load() && !w.stack.has(netip.AddrPortFrom(src, k.TPSrc), w.nrf) {
+		return flow.Next, false
+	}
 	if v, is := w.olderPacket(in, d, src); is {
 		return v, v != flow.Next
 	}
@@ -232,7 +238,7 @@ func (w *wire) meet(in *flow.PacketIn, src netip.Addr) bool {
 		if p != nil {
 			conns = p.conns
 		}
-		w.leave(src)
+		w.forget(src)
 		p = &peer{at: at, conns: conns}
 		w.peers[src] = p
 		u.peers++
@@ -271,12 +277,12 @@ func (w *wire) makeRoom(u *portUse, moved bool, now int64) bool {
 		}
 		goes, oldest = a, p.seen
 	}
-	w.leave(goes)
+	w.forget(goes)
 	return goes.IsValid()
 }
 
-// leave forgets a peer. It is called with mu held.
-func (w *wire) leave(a netip.Addr) {
+// forget forgets a peer. It is called with mu held.
+func (w *wire) forget(a netip.Addr) {
 	if p := w.peers[a]; p != nil {
 		w.at[p.at].peers--
 		delete(w.peers, a)
@@ -289,7 +295,7 @@ func (w *wire) sweep(now int64) {
 	w.swept = now
 	for a, p := range w.peers {
 		if now-p.seen > peerLife && p.conns == 0 {
-			w.leave(a)
+			w.forget(a)
 		}
 	}
 	for a, r := range w.targets {
@@ -454,7 +460,7 @@ func (w *wire) listen(context.Context) (net.Listener, error) {
 	if known == nil {
 		return nil, fmt.Errorf("the NRF %v is at switch %v, which is not connected to this controller; give scp.listen, in a host", w.nrf.Addr(), s.At.Switch)
 	}
-	l := &wireListener{w.stack.listen(w.most), w}
+	l := w.stack.listen(w.most)
 	w.mu.Lock()
 	clear(w.switches)
 	w.mu.Unlock()
@@ -462,20 +468,6 @@ func (w *wire) listen(context.Context) (net.Listener, error) {
 	w.open.Store(true)
 	w.changed()
 	return l, nil
-}
-
-// wireListener has the entries of switches follow from whether somebody listens.
-type wireListener struct {
-	net.Listener
-	wire *wire
-}
-
-// Close closes the listener (net.Listener).
-func (l *wireListener) Close() error {
-	l.wire.open.Store(false)
-	l.wire.removeGates()
-	l.wire.changed()
-	return l.Listener.Close()
 }
 
 // dial connects to the NRF (sockets).

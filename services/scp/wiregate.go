@@ -7,6 +7,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/internal/backoff"
 )
 
 // What is for the NRF comes to a front without a host by two entries of a switch: its
@@ -42,6 +43,8 @@ func (w *wire) keepGates(ctx context.Context) {
 
 // renewGates sends the gates of all switches that are due.
 func (w *wire) renewGates(ctx context.Context, now int64) {
+	w.gating.Lock()
+	defer w.gating.Unlock()
 	d, list := &flow.Decision{}, []flow.DPID{}
 	w.mu.Lock()
 	for sw, s := range w.switches {
@@ -73,7 +76,9 @@ func (w *wire) renewGates(ctx context.Context, now int64) {
 }
 
 // removeGates removes the gates: no more packets come to the front.
-func (w *wire) removeGates() {
+func (w *wire) removeGates(ctx context.Context) {
+	w.gating.Lock() // a gate that is on its way would come after its removal
+	defer w.gating.Unlock()
 	d := &flow.Decision{}
 	w.mu.Lock()
 	for sw, s := range w.switches {
@@ -85,8 +90,24 @@ func (w *wire) removeGates() {
 	}
 	w.mu.Unlock()
 	if !d.Empty() {
-		ctx, cancel := context.WithTimeout(context.Background(), sendTime)
-		defer cancel()
 		_, _ = w.apply(ctx, d) // else they end by themselves
 	}
+}
+
+// leftRest is how long packets for the NRF may take from a switch to the controller.
+const leftRest = 100 * time.Millisecond
+
+// leave has new connections go on to the NRF; packets of those that there are come to the
+// front (exit).
+func (w *wire) leave(context.Context) { w.leaving.Store(true) }
+
+// left has all packets go on to the NRF (exit). The gate to the doors leads what is for the
+// NRF to the entries behind the front's gate, too, so switches have to confirm that they are gone.
+func (w *wire) left(ctx context.Context) {
+	w.open.Store(false)
+	w.leaving.Store(false)
+	w.changed()
+	w.removeGates(ctx)
+	w.settle(ctx)
+	_ = backoff.Sleep(ctx, leftRest)
 }

@@ -86,7 +86,14 @@ func TestGates(t *testing.T) {
 	if renew(2 * gateTime * time.Second); w.older.began != at {
 		t.Error("the gate had ended, and connections of that time are not let go on")
 	}
-	w.removeGates()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	settled := false
+	w.settle = func(context.Context) { settled = len(sent.mods) == 1 && w.want(info) == nil }
+	w.left(ended)
+	if !settled {
+		t.Error("it was not waited for the entries of a front that has ended to go")
+	}
 	if list := sent.take(); len(list) != 1 || list[0].Command != flow.DeleteStrict || list[0].Entry.Key() != keyOf(w.gate()) {
 		t.Errorf("%v", list)
 	}

@@ -152,7 +152,7 @@ func (n *network) start() {
 		n.t.Fatal(err)
 	}
 	r := newReconciler(n.proxy, &fakeBalancer{vips: map[string]*api.Vip{}})
-	f := newFront(n.proxy, client, w, r.await, log)
+	f := newFront(n.proxy, client, w, w, r.await, log)
 	keys, err := store.Bucket(ctx, "scp.keys")
 	if err != nil {
 		n.t.Fatal(err)

@@ -3,6 +3,7 @@ package balancer
 import (
 	"bytes"
 	"context"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -80,6 +81,28 @@ func TestPairBypassed(t *testing.T) {
 	if v, d := g.guarded(1, segment(1, 5, 7003, 8080, packet.TCPSyn), uint8(paired)|genGuard); v != flow.Next || len(mods(d, 1, flow.DeleteStrict)) != 1 {
 		t.Errorf("a guard without a pair: %v %v", v, d.Ops)
 	}
+}
+
+// TestMemberDownKeepsConnectionsToItself: when a member goes down, connections to its own address
+// keep their entries: it is slow, perhaps, and would reset what came without them.
+func TestMemberDownKeepsConnectionsToItself(t *testing.T) {
+	g := newRig(t)
+	g.set(pairs(5, 6))
+	g.open(1, 4000)
+	g.guarded(1, segment(1, 5, 7000, 8080, packet.TCPSyn), uint8(paired)|genGuard)
+	g.b.mu.Lock()
+	g.b.tracker.lose(g.b.vips.Get("web").member(netip.AddrPortFrom(v4(5), 8080)))
+	g.b.mu.Unlock()
+	for _, op := range g.posted().Flows {
+		if op.Entry.Priority == flow.PriorityConnection {
+			t.Errorf("removed: %v", op.Entry)
+		}
+	}
+	frame := segment(1, 5, 7000, 8080, packet.TCPAck)
+	if v, _ := g.guarded(1, frame, uint8(paired)|genGuard); v != flow.Next || !bytes.Equal(frame, segment(1, 5, ^uint16(7000), 8080, packet.TCPAck)) {
+		t.Errorf("its next packet: %v %x", v, frame)
+	}
+	g.consistent()
 }
 
 // TestPairOlder: a connection to the member's own address that is older than the pair

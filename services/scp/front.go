@@ -25,8 +25,8 @@ import (
 
 // Bounds of the front.
 const (
-	mostStreams    = 128 // of one connection
-	vipTime        = 2 * time.Second
+	mostStreams    = 128              // of one connection
+	vipTime        = 2 * time.Second  // for VIPs to be made of what a discovery has found
 	unreadTime     = 15 * time.Second // of a client that reads none of its answers
 	retryOverload  = 5 * time.Second
 	retryNobody    = time.Second
@@ -48,12 +48,13 @@ type front struct {
 	once     singleflight.Group
 	busy     atomic.Int64  // requests under way
 	begun    atomic.Int64  // requests
+	ready    time.Duration // vipTime
 	drain    time.Duration // drainTime
 	now      func() int64
 }
 
 func newFront(p *proxy, n *nrf, at sockets, past exit, await func(context.Context, []string) error, log *slog.Logger) *front {
-	f := &front{proxy: p, await: await, log: log, nrf: n, at: at, exit: past, drain: drainTime, now: now}
+	f := &front{proxy: p, await: await, log: log, nrf: n, at: at, exit: past, ready: vipTime, drain: drainTime, now: now}
 	f.pass = &httputil.ReverseProxy{
 		Transport: n.transport, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -176,12 +177,12 @@ func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.A
 		f.toNRF(w, r)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), f.proxy.cfg.Load().NRFTimeout+vipTime)
+	ctx, cancel := context.WithTimeout(r.Context(), f.proxy.cfg.Load().NRFTimeout+f.ready)
 	defer cancel()
 	who := asker{client, credentialsOf(r.Header)}
 	a, err := f.proxy.discover(ctx, q, who, &asking{f, r}, f.now)
 	for err == nil && len(a.vips) > 0 {
-		waiting, stop := context.WithTimeout(ctx, vipTime)
+		waiting, stop := context.WithTimeout(ctx, f.ready)
 		err = f.await(waiting, a.vips)
 		if stop(); err == nil {
 			break

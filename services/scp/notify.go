@@ -163,7 +163,7 @@ func (c callback) at() netip.Addr {
 
 // await waits until the switches are ready for some VIPs.
 func (n *notifier) await(ctx context.Context, vips []string) error {
-	waiting, stop := context.WithTimeout(ctx, vipTime)
+	waiting, stop := context.WithTimeout(ctx, n.front.ready)
 	defer stop()
 	return n.front.await(waiting, vips)
 }

@@ -311,7 +311,7 @@ func (g *rig) start() {
 	r := newReconciler(g.proxy, g.back)
 	r.now, g.made = g.now.Load, r
 	g.front = newFront(g.proxy, n, at, r, r.await, log)
-	g.front.now = g.now.Load
+	g.front.now, g.front.ready = g.now.Load, testwait.Limit
 	g.front.notifier = newNotifier(ctx, g.front, g.buckets["keys"])
 	var work sync.WaitGroup
 	last, end := context.WithCancel(context.Background())

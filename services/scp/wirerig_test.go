@@ -158,7 +158,7 @@ func (n *network) start() {
 		n.t.Fatal(err)
 	}
 	f.notifier = newNotifier(ctx, f, keys)
-	n.front = f
+	n.front, f.ready = f, testwait.Limit
 	n.feed(&api.SwitchChanged{Switch: &api.Switch{Dpid: flow.DPID(1).String(), Connected: true, Openflow: "1.3", Tables: 254}})
 	n.learn(1, n.addr(1))
 	var work sync.WaitGroup

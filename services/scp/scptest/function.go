@@ -37,10 +37,61 @@ func (p *player) listen(n int, answers *FunctionAnswers) {
 	}
 	web := &http.Server{Handler: f, Protocols: new(http.Protocols)}
 	web.Protocols.SetUnencryptedHTTP2(true)
-	go func() { _ = web.Serve(l) }()
-	f.stop = func() { web.Close() }
-	p.t.Cleanup(f.stop)
+	all := &endings{Listener: l, open: map[*net.TCPConn]bool{}}
+	go func() { _ = web.Serve(all) }()
+	f.stop = all.end
+	p.t.Cleanup(func() { web.Close() })
 	p.functions[n] = f
+}
+
+// endings is a listener whose connections end such that the other ends know.
+type endings struct {
+	net.Listener
+	served sync.WaitGroup
+
+	mu   sync.Mutex // guards the following
+	open map[*net.TCPConn]bool
+}
+
+// Accept returns the next connection (net.Listener).
+func (e *endings) Accept() (net.Conn, error) {
+	c, err := e.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.open[c.(*net.TCPConn)] = true
+	e.served.Add(1)
+	return &ending{c.(*net.TCPConn), e}, nil
+}
+
+// end ends all connections, and waits until the other ends have closed them: a request that is
+// sent meanwhile may have been served, and is not sent to another function.
+func (e *endings) end() {
+	e.Close()
+	e.mu.Lock()
+	for c := range e.open {
+		_ = c.CloseWrite() // one that has ended
+	}
+	e.mu.Unlock()
+	e.served.Wait()
+}
+
+type ending struct {
+	*net.TCPConn
+	of *endings
+}
+
+// Close closes the connection (net.Conn).
+func (c *ending) Close() error {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if c.of.open[c.TCPConn] {
+		delete(c.of.open, c.TCPConn)
+		c.of.served.Done()
+	}
+	return c.TCPConn.Close()
 }
 
 // ServeHTTP answers a request (http.Handler).

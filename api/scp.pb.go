@@ -584,7 +584,12 @@ type ScpPair struct {
 	// How many of them had no answer below 400.
 	Errors uint64 `protobuf:"varint,12,opt,name=errors,proto3" json:"errors,omitempty"`
 	// The mean time until their answers, in milliseconds.
-	MeanMs        float64 `protobuf:"fixed64,13,opt,name=mean_ms,json=meanMs,proto3" json:"mean_ms,omitempty"`
+	MeanMs float64 `protobuf:"fixed64,13,opt,name=mean_ms,json=meanMs,proto3" json:"mean_ms,omitempty"`
+	// Of a direct pair, how many connections were refused, for the policy of the producer's type
+	// forbids its own address, or for the pair is not authorised.
+	Refused uint64 `protobuf:"varint,14,opt,name=refused,proto3" json:"refused,omitempty"`
+	// Why the last one was; empty if none was.
+	Reason        string `protobuf:"bytes,15,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -708,6 +713,20 @@ func (x *ScpPair) GetMeanMs() float64 {
 		return x.MeanMs
 	}
 	return 0
+}
+
+func (x *ScpPair) GetRefused() uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *ScpPair) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 // What ListScpPairs is asked.
@@ -852,7 +871,12 @@ type ScpPolicy struct {
 	ResponseMs uint32 `protobuf:"varint,8,opt,name=response_ms,json=responseMs,proto3" json:"response_ms,omitempty"`
 	// The packets a second, of both directions, that switches count of a producer's pairs, from
 	// which on it gets fewer; 0 is never.
-	Rate          uint32 `protobuf:"varint,9,opt,name=rate,proto3" json:"rate,omitempty"`
+	Rate uint32 `protobuf:"varint,9,opt,name=rate,proto3" json:"rate,omitempty"`
+	// What becomes of new connections of consumers to a producer's own address, where an end point
+	// stands for it: count (they pass, and are counted; the default) or forbid (they are reset, and
+	// counted). Those of SCPs and scp.registrars pass, and so do those of who is called by the
+	// other, for they may be callbacks.
+	OwnAddress    string `protobuf:"bytes,10,opt,name=own_address,json=ownAddress,proto3" json:"own_address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -948,6 +972,13 @@ func (x *ScpPolicy) GetRate() uint32 {
 		return x.Rate
 	}
 	return 0
+}
+
+func (x *ScpPolicy) GetOwnAddress() string {
+	if x != nil {
+		return x.OwnAddress
+	}
+	return ""
 }
 
 // What SetScpPolicy is asked.
@@ -1397,7 +1428,7 @@ const file_scp_proto_rawDesc = "" +
 	"\bfront_by\x18\x05 \x01(\tR\afrontBy\x12#\n" +
 	"\rfront_address\x18\x06 \x01(\tR\ffrontAddress\x122\n" +
 	"\tfunctions\x18\a \x03(\v2\x14.weft.v1.ScpFunctionR\tfunctions\x12!\n" +
-	"\ffront_reason\x18\b \x01(\tR\vfrontReason\"\xa9\x04\n" +
+	"\ffront_reason\x18\b \x01(\tR\vfrontReason\"\xec\x04\n" +
 	"\aScpPair\x12\x1a\n" +
 	"\bconsumer\x18\x01 \x01(\tR\bconsumer\x12\x1a\n" +
 	"\bproducer\x18\x02 \x01(\tR\bproducer\x12\x12\n" +
@@ -1414,15 +1445,16 @@ const file_scp_proto_rawDesc = "" +
 	" \x01(\bR\x05front\x12\x1a\n" +
 	"\brequests\x18\v \x01(\x04R\brequests\x12\x16\n" +
 	"\x06errors\x18\f \x01(\x04R\x06errors\x12\x17\n" +
-	"\amean_ms\x18\r \x01(\x01R\x06meanMs:\xcb\x01\x8a\xe1\x18\xc6\x01\"\bCONSUMER\"\x17OF TYPE={consumer_type}\"\bPRODUCER\"\x0eOF TYPE={type}\"\aPACKETS\"\x05BYTES\"\bREQUESTS\"\x06ERRORS\"\fMS={mean_ms}\"\x13DIRECT={direct|yes}\"\x11FRONT={front|yes}\"\x1bAUTHORISED={authorised|yes}\"\x12SINCE={since|when}\"q\n" +
+	"\amean_ms\x18\r \x01(\x01R\x06meanMs\x12\x18\n" +
+	"\arefused\x18\x0e \x01(\x04R\arefused\x12\x16\n" +
+	"\x06reason\x18\x0f \x01(\tR\x06reason:\xdc\x01\x8a\xe1\x18\xd7\x01\"\bCONSUMER\"\x17OF TYPE={consumer_type}\"\bPRODUCER\"\x0eOF TYPE={type}\"\aPACKETS\"\x05BYTES\"\bREQUESTS\"\x06ERRORS\"\fMS={mean_ms}\"\x13DIRECT={direct|yes}\"\x11FRONT={front|yes}\"\x1bAUTHORISED={authorised|yes}\"\x12SINCE={since|when}\"\aREFUSED\"\x06REASON\"q\n" +
 	"\x13ListScpPairsRequest\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12F\n" +
 	"\x05limit\x18\x02 \x01(\rB0\x92\xe1\x18,\n" +
 	"*how many to show; 0 is 1000, at most 10000R\x05limit\"T\n" +
 	"\x14ListScpPairsResponse\x12&\n" +
 	"\x05pairs\x18\x01 \x03(\v2\x10.weft.v1.ScpPairR\x05pairs\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\x8f\n" +
-	"\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xdb\v\n" +
 	"\tScpPolicy\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\xa6\x02\n" +
 	"\talgorithm\x18\x02 \x01(\tB\x87\x02\x92\xe1\x18\x82\x02\n" +
@@ -1441,7 +1473,11 @@ const file_scp_proto_rawDesc = "" +
 	"Qmean response time in milliseconds from which on a producer gets less; 0 is neverR\n" +
 	"responseMs\x12f\n" +
 	"\x04rate\x18\t \x01(\rBR\x92\xe1\x18N\n" +
-	"Lpackets a second of its pairs from which on a producer gets less; 0 is neverR\x04rate:T\x8a\xe1\x18P\"\x04TYPE\"\tALGORITHM\"\x03PER\"\x05AGAIN\"\fIDLE TIMEOUT\"\bOVERLOAD\"\x06ERRORS\"\vRESPONSE MS\"\x04RATE\"A\n" +
+	"Lpackets a second of its pairs from which on a producer gets less; 0 is neverR\x04rate\x12\xbc\x01\n" +
+	"\vown_address\x18\n" +
+	" \x01(\tB\x9a\x01\x92\xe1\x18\x95\x01\n" +
+	"\x8b\x01new connections to a producer's own address, where an end point stands for it: count (they pass) or forbid (they are reset); callbacks pass\x1a\x05countR\n" +
+	"ownAddress:a\x8a\xe1\x18]\"\x04TYPE\"\tALGORITHM\"\x03PER\"\x05AGAIN\"\fIDLE TIMEOUT\"\bOVERLOAD\"\x06ERRORS\"\vRESPONSE MS\"\x04RATE\"\vOWN ADDRESS\"A\n" +
 	"\x13SetScpPolicyRequest\x12*\n" +
 	"\x06policy\x18\x01 \x01(\v2\x12.weft.v1.ScpPolicyR\x06policy\",\n" +
 	"\x16DeleteScpPolicyRequest\x12\x12\n" +

@@ -233,6 +233,20 @@ func (g *core) authorised() {
 	if status, _, _ := g.curl("amf1", "http://10.0.5.1:8888"+path); status == 0 {
 		t.Error("AMF at the BSF's own address is refused")
 	}
+	// Its own address may be forbidden, where the end point is to be used: also to a pair whose
+	// entries let its connections pass.
+	call(g.c, api.SetScpPolicy, &api.SetScpPolicyRequest{Policy: &api.ScpPolicy{Type: "BSF", OwnAddress: "forbid"}})
+	eventually(t, "AMF is refused at the BSF's own address", func() bool { status, _, _ := g.curl("amf1", "http://10.0.5.1:8888"+path); return status == 0 })
+	if status, _, _ := g.curl("amf1", "http://"+vip+path); status == 0 || status == 403 {
+		t.Errorf("AMF at the end point: %d", status)
+	}
+	if list := call(g.c, api.ListScpPairs, &api.ListScpPairsRequest{Type: "BSF"}).Pairs; !slices.ContainsFunc(list, func(p *api.ScpPair) bool {
+		return p.Consumer == "10.0.1.1" && p.Direct && p.Refused > 0 && strings.Contains(p.Reason, "forbids")
+	}) {
+		t.Errorf("pairs %v", list)
+	}
+	call(g.c, api.DeleteScpPolicy, &api.DeleteScpPolicyRequest{Type: "BSF"})
+	eventually(t, "AMF may use it again", func() bool { status, _, _ := g.curl("amf1", "http://10.0.5.1:8888"+path); return status != 0 })
 	// Draining, and back.
 	if p := call(g.c, api.DrainProducer, &api.DrainProducerRequest{Instance: id}); p.State != "draining" {
 		t.Errorf("drained: %v", p)

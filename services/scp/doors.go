@@ -2,7 +2,9 @@ package scp
 
 import (
 	"context"
+	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/weft-sdn/weft/api"
@@ -134,14 +136,22 @@ func (g *doorGates) due(vlan uint16) *flow.Decision {
 	return d
 }
 
+// with returns the switches with doors.
+func (g *doorGates) with() []flow.DPID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Keys(g.switches))
+}
+
 // keepDoors renews the gates until ctx ends, and removes the entries of pairs that are no
-// longer allowed. What is not taken is sent again with the next.
+// longer allowed, and those to addresses that are forbidden now. What is not taken is sent again with the next.
 func (w *ways) keepDoors(ctx context.Context, p *proxy, vlan uint16, apply func(context.Context, *flow.Decision) error) {
 	var last *index
 	for backoff.Sleep(ctx, gateRenew) == nil {
 		d, x := w.gates.due(vlan), p.index.Load()
 		if x != last {
 			p.direct.withdraw(x, p.cfg.Load().Strict, p.trusted, d)
+			x.close(last, w.gates.with(), d)
 		}
 		if d.Empty() || apply(ctx, d) == nil {
 			last = x

@@ -80,7 +80,7 @@ func newProxy(cfg *Config, policies object.Bucket, log *slog.Logger) *proxy {
 		What: "policy", Many: "policies", Most: func() int { return 1000 }, Raise: "",
 		Name:    (*api.ScpPolicy).GetType,
 		Format:  object.Messages(readPolicy, func(m *api.ScpPolicy) *api.ScpPolicy { return m }),
-		Changed: func(_, _ *api.ScpPolicy) { p.touch() },
+		Changed: func(_, _ *api.ScpPolicy) { p.reindex(); p.touch() },
 		Bad:     func(name string, err error) { log.Warn("policy of an earlier run not read", "key", name, "error", err) },
 	})
 	return p
@@ -351,7 +351,7 @@ func (p *proxy) policyOf(t sbi.NFType) *api.ScpPolicy {
 	if m := p.policies.Get(string(t)); m != nil {
 		return m
 	}
-	return &api.ScpPolicy{Type: string(t), Algorithm: algorithms[0], Per: pers[0], Again: agains[0]}
+	return &api.ScpPolicy{Type: string(t), Algorithm: algorithms[0], Per: pers[0], Again: agains[0], OwnAddress: owns[0]}
 }
 
 // overloadOf returns the load from which on a policy refuses new connections, in percent;
@@ -364,12 +364,13 @@ var (
 	algorithms = []string{"weighted", "least", "hash", twoChoices, byLocality, appPrefix + "NAME"}
 	pers       = []string{"pair", "connection"}
 	agains     = []string{"bound", "balance"}
+	owns       = []string{"count", "forbid"}
 )
 
 // readPolicy completes a policy, or says what is wrong.
 func readPolicy(m *api.ScpPolicy) (*api.ScpPolicy, error) {
 	m = &api.ScpPolicy{Type: strings.ToUpper(m.GetType()), Algorithm: m.GetAlgorithm(), Per: m.GetPer(), Again: m.GetAgain(), IdleTimeout: m.GetIdleTimeout(), Overload: m.GetOverload(),
-		Errors: m.GetErrors(), ResponseMs: m.GetResponseMs(), Rate: m.GetRate()}
+		Errors: m.GetErrors(), ResponseMs: m.GetResponseMs(), Rate: m.GetRate(), OwnAddress: m.GetOwnAddress()}
 	fail := func(format string, args ...any) (*api.ScpPolicy, error) {
 		return nil, api.Errorf(codes.InvalidArgument, "policy of %s: "+format, append([]any{m.Type}, args...)...)
 	}
@@ -380,7 +381,7 @@ func readPolicy(m *api.ScpPolicy) (*api.ScpPolicy, error) {
 		key   string
 		is    *string
 		words []string
-	}{{"algorithm", &m.Algorithm, algorithms}, {"per", &m.Per, pers}, {"again", &m.Again, agains}} {
+	}{{"algorithm", &m.Algorithm, algorithms}, {"per", &m.Per, pers}, {"again", &m.Again, agains}, {"own_address", &m.OwnAddress, owns}} {
 		if *x.is == "" {
 			*x.is = x.words[0]
 		}

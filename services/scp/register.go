@@ -374,6 +374,7 @@ func (p *proxy) serves(yes bool, now int64) {
 			p.pass(now)
 		}
 		p.leaving = false
+		p.reindex()
 		object.Notify(p.out)
 	}
 	p.begun()

@@ -22,6 +22,8 @@ type index struct {
 	names map[string][]*producer
 	sets  map[string][]*producer // of instances and of services
 	types map[sbi.NFType]bool    // that somebody has registered
+
+	forbidden map[netip.AddrPort]bool // doors that the policy of their type forbids
 }
 
 // reindex makes the index anew. It is called with mu held.
@@ -54,6 +56,7 @@ func (p *proxy) reindex() {
 			x.sets[set] = append(x.sets[set], nf)
 		}
 	}
+	x.forbidden = forbidden(p)
 	p.index.Store(x)
 }
 
@@ -105,6 +108,15 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 			return flow.Next
 		}
 		p.count.refused.Add(1)
+		if len(x.nfs[src]) > 0 {
+			p.direct.refuse(directKey{src, to}, at, in.Time, reasonNotAllowed)
+		}
+		p.reset(in, d, t, src, dst)
+		return flow.Drop
+	}
+	if opens && x.forbidden[to] && !excepted(p, x, src, dst) {
+		p.count.ownForbidden.Add(1)
+		p.direct.refuse(directKey{src, to}, at, in.Time, reasonForbidden)
 		p.reset(in, d, t, src, dst)
 		return flow.Drop
 	}
@@ -112,8 +124,14 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		p.count.allowed.Add(1)
 	}
 	p.direct.partner(src, producers[0].profile.NFType, at)
+	if x.forbidden[to] { // whose pair has no entries, by which new connections would pass
+		if id, due := p.direct.goesOn(connection{netip.AddrPortFrom(src, k.TPSrc), to}, at, in.Time); due && led {
+			countEntries(d, p.net.Load(), in.Switch, id, k, to, k.TPSrc)
+		}
+		return flow.Next
+	}
 	if id, due := p.direct.used(src, to, at, in.Time, led); due && (led || len(x.nfs[src]) > 0) {
-		countEntries(d, p.net.Load(), in.Switch, id, k, to)
+		countEntries(d, p.net.Load(), in.Switch, id, k, to, 0)
 	}
 	return flow.Next
 }
@@ -182,6 +200,7 @@ type direct struct {
 	last     uint32     // number of a pair
 	pairs    *table[directKey, directPair]
 	partners *table[partnerKey, struct{}] // who has used whom, by way of a VIP or not
+	goOn     *table[connection, int64]    // that have entries of their own, and when these were sent
 }
 
 type partnerKey struct {
@@ -199,7 +218,9 @@ type directPair struct {
 	connections uint64    // that the controller has seen
 	id          uint32    // in the cookies of the entries that count
 	at          flow.DPID // where they are
-	sent        int64     // when they were last sent
+	sent        int64     // when they were last sent; 0: it has none
+	refused     uint64    // connections
+	reason      string    // of the last
 }
 
 // How long entries that count a direct pair stay without packets, in seconds, and after
@@ -215,7 +236,7 @@ const (
 const mostDirect = 20_000
 
 func newDirect() *direct {
-	return &direct{last: rand.Uint32(), pairs: newTable[directKey, directPair](mostDirect), partners: newTable[partnerKey, struct{}](mostDirect)}
+	return &direct{last: rand.Uint32(), pairs: newTable[directKey, directPair](mostDirect), partners: newTable[partnerKey, struct{}](mostDirect), goOn: newTable[connection, int64](mostGoOn)}
 }
 
 // used notes a connection of a consumer, at a port of the network, to a producer's
@@ -224,11 +245,7 @@ func newDirect() *direct {
 func (d *direct) used(src netip.Addr, to netip.AddrPort, at flow.Location, now int64, led bool) (id uint32, due bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	x, fresh := d.pairs.use(directKey{src, to}, at)
-	if fresh {
-		d.last++
-		x.since, x.id = now, d.last
-	}
+	x := d.pair(directKey{src, to}, at, now)
 	x.connections++
 	rest := countRest
 	if led {
@@ -247,9 +264,9 @@ func (d *direct) has(src netip.Addr, to netip.AddrPort) bool {
 	return d.pairs.get(directKey{src, to}) != nil
 }
 
-// countEntries appends the entries that count the packets of a direct pair, at the
-// consumer's switch: they let the packets go on.
-func countEntries(d *flow.Decision, net *nib.Snapshot, sw flow.DPID, id uint32, k *flow.Key, to netip.AddrPort) {
+// countEntries appends the entries that count the packets of a direct pair, or of its
+// connection from a port, at the consumer's switch: they let the packets go on.
+func countEntries(d *flow.Decision, net *nib.Snapshot, sw flow.DPID, id uint32, k *flow.Key, to netip.AddrPort, port uint16) {
 	if net == nil {
 		return
 	}
@@ -265,7 +282,11 @@ func countEntries(d *flow.Decision, net *nib.Snapshot, sw flow.DPID, id uint32, 
 		}
 		return m.WithVLAN(k.VLAN)
 	}
-	for _, m := range []flow.Match{between(src, to.Addr()).WithTCPDst(to.Port()), between(to.Addr(), src).WithTCPSrc(to.Port())} {
+	there, back := between(src, to.Addr()).WithTCPDst(to.Port()), between(to.Addr(), src).WithTCPSrc(to.Port())
+	if port != 0 {
+		there, back = there.WithTCPSrc(port), back.WithTCPDst(port)
+	}
+	for _, m := range []flow.Match{there, back} {
 		e := &d.AddFlow(sw).Entry
 		e.Table, e.Goto, e.Priority, e.Match = flow.TableTranslate, flow.TableForward, flow.PriorityCounted, m
 		e.IdleTimeout, e.Cookie = countIdle, flow.NewCookie(flow.OwnerSCP, 1, id)

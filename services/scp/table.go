@@ -33,6 +33,21 @@ func (t *table[K, V]) get(k K) *V {
 	return nil
 }
 
+// crowded reports whether a new value of a port takes the place of another.
+func (t *table[K, V]) crowded(at flow.Location) bool {
+	l := t.ports[at]
+	return len(t.of) >= t.most || l != nil && l.Len() >= max(1, t.most/portPart)
+}
+
+// prune forgets the values that are over.
+func (t *table[K, V]) prune(over func(K, *V) bool) {
+	for k, e := range t.of {
+		if over(k, &e.Value.(*tableItem[K, V]).value) {
+			t.drop(e)
+		}
+	}
+}
+
 // use returns the value of a key that a port uses; fresh if it is new.
 func (t *table[K, V]) use(k K, at flow.Location) (v *V, fresh bool) {
 	if e := t.of[k]; e != nil {

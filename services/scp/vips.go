@@ -103,6 +103,7 @@ func (p *proxy) refuse(name string, err error) {
 	if p.refused[name] == why {
 		return
 	}
+	defer p.reindex()
 	if p.refused[name] = why; why == "" {
 		delete(p.refused, name)
 	} else {

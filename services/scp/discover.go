@@ -261,6 +261,7 @@ func (p *proxy) survey(ctx context.Context, nrf *nrf) bool {
 	}
 	if problem := (*sbi.ProblemDetails)(nil); errors.As(err, &problem) {
 		p.said(problem.Detail)
+		p.surveyed.Store(true)
 		return true // asking sooner does not help
 	} else if err != nil {
 		p.failed(err)
@@ -275,5 +276,6 @@ func (p *proxy) survey(ctx context.Context, nrf *nrf) bool {
 		_ = p.look(one, id, nrf.profile) // the next survey asks again
 		stop()
 	}
+	p.surveyed.Store(true)
 	return true
 }

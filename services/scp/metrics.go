@@ -20,7 +20,7 @@ type counts struct {
 	relayed, unrelayed, translated, untranslated Counter
 	handedOn                                     Counter
 	loads, loadsUnused, loadsMalformed           Counter // what producers tell of their load
-	allowed, refused, ownForbidden               Counter // direct connections
+	allowed, refused, ownForbidden, undecided    Counter // direct connections
 }
 
 func newCounts(counter func(name, help string, labels ...string) Counter) counts {
@@ -53,6 +53,7 @@ func newCounts(counter func(name, help string, labels ...string) Counter) counts
 		noRoom:         counter("no_room_total", "Instances, endpoints and addresses for which there was no room."),
 		allowed:        counter("direct_total", directs, "verdict", "allowed"),
 		refused:        counter("direct_total", directs, "verdict", "refused"),
+		undecided:      counter("direct_total", directs, "verdict", "undecided"),
 		ownForbidden:   counter("direct_total", directs, "verdict", "forbidden"),
 	}
 }

@@ -37,6 +37,8 @@ type proxy struct {
 	ways   *ways
 	strain *strain
 
+	surveyed atomic.Bool // whose consumers are, the NRF has said: nobody unknown is to be known soon
+
 	traffic *traffic
 	single  *pairMeter
 

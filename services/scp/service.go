@@ -122,6 +122,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		})
 	} else {
 		p.begun()
+		p.surveyed.Store(true)
 		context.AfterFunc(ctx, end)
 	}
 	if p.wire != nil {

@@ -107,6 +107,10 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		if !opens && !p.direct.has(src, to) { // of a connection that is older than the door's entry, or of none
 			return flow.Next
 		}
+		if len(x.nfs[src]) == 0 && !p.surveyed.Load() { // it sends that again
+			p.count.undecided.Add(1)
+			return flow.Drop
+		}
 		p.count.refused.Add(1)
 		if len(x.nfs[src]) > 0 {
 			p.direct.refuse(directKey{src, to}, at, in.Time, reasonNotAllowed)

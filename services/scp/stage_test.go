@@ -33,6 +33,7 @@ func TestDirect(t *testing.T) {
 	g.register(1, sbi.AMF)
 	g.register(2, sbi.SMF)
 	g.register(5, sbi.UDM, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.AMF} })
+	g.eventually("the first survey", g.proxy.surveyed.Load)
 	for what, c := range map[string]struct {
 		from, to int
 		port     uint16
@@ -216,5 +217,26 @@ func BenchmarkStage(b *testing.B) {
 				g.proxy.packet(in, d)
 			}
 		})
+	}
+}
+
+// TestUndecided: until the NRF has been asked for its instances, a connection of a client that is
+// not known is neither let through nor reset: it may be of a consumer that is registered.
+func TestUndecided(t *testing.T) {
+	g := newRig(t)
+	g.register(5, sbi.UDM, func(p *sbi.NFProfile) { p.AllowedNFTypes = []sbi.NFType{sbi.AMF} })
+	g.eventually("the first survey", g.proxy.surveyed.Load)
+	g.stop()
+	g.proxy.surveyed.Store(false)
+	if v, d := g.syn(1, 5, 7777, packet.TCPSyn); v != flow.Drop || len(d.Outs) != 0 {
+		t.Errorf("before the survey: %v %v", v, d.Ops)
+	}
+	g.nrf.set(func(n *fakeNRF) { n.book[id(1)] = []byte(profile(1, sbi.AMF)) })
+	g.proxy.survey(t.Context(), g.front.nrf)
+	if v, _ := g.syn(1, 5, 7777, packet.TCPSyn); v != flow.Next {
+		t.Errorf("the consumer is registered: %v", v)
+	}
+	if v, d := g.syn(9, 5, 7777, packet.TCPSyn); v != flow.Drop || len(d.Outs) != 1 {
+		t.Errorf("nobody has registered it: %v %v", v, d.Ops)
 	}
 }

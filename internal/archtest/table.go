@@ -85,7 +85,7 @@ var table = []row{
 	{"wefttest", []string{".", "nib", "flow", "packet", "api", "deploy/config", "deploy/local", "internal/testwait"}, []string{metricsClient, "google.golang.org/protobuf/proto", codes}},
 	{"wefttest/*", []string{"*", "*/*"}, []string{"*"}}, // tests only
 	{"node", []string{"api", "flow", "openflow", "internal/backoff", "internal/document", "internal/ownthread"}, []string{"github.com/vishvananda/", "golang.org/x/sys/", "google.golang.org/"}},
-	{"lab/topology", []string{"flow", "internal/bitrate", "internal/document"}, []string{"gonum.org/"}},
+	{"lab/topology", []string{"flow", "internal/bitrate", "internal/document"}, []string{"golang.org/x/text/", "gonum.org/"}},
 	{"lab/machine", []string{"lab/topology", "internal/cputime", "internal/ownthread", "internal/wholefile"}, []string{"github.com/vishvananda/", "golang.org/x/sync/", "golang.org/x/sys/"}},
 	{"lab/layout", []string{"flow", "lab/topology", "lab/machine"}, nil},
 	{"lab/links", []string{"lab/topology", "lab/machine", "lab/layout"}, []string{"github.com/vishvananda/", "golang.org/x/sys/"}},

@@ -155,7 +155,7 @@ func TestGraphMLShapes(t *testing.T) {
 	for _, s := range topo.Switches {
 		names = append(names, s.Name)
 	}
-	if got := strings.Join(names, " "); got != "Z-rich-HB Geneva Geneva-2 n3" {
+	if got := strings.Join(names, " "); got != "Zurich-HB Geneva Geneva-2 n3" {
 		t.Errorf("switches %s", got)
 	}
 	l := topo.Links[0] // Zürich to Geneva: 224 km

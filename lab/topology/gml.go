@@ -33,16 +33,20 @@ func LoadGML(path string) (*Topology, error) {
 		for _, e := range g.list {
 			switch e.key {
 			case "node":
-				n.nodes = append(n.nodes, vertex{e.text("id"), e.text("label"), e.text("Latitude"), e.text("Longitude")})
+				n.nodes = append(n.nodes, vertex{id: e.text("id"), label: e.text("label"), latitude: e.text("Latitude"), longitude: e.text("Longitude")})
 			case "edge":
-				n.edges = append(n.edges, edge{e.text("source"), e.text("target"), e.text("LinkSpeedRaw")})
+				n.edges = append(n.edges, edge{source: e.text("source"), target: e.text("target"), speed: e.text("LinkSpeedRaw")})
 			}
 		}
 	}
 	if graphs != 1 || len(n.nodes) == 0 {
 		return nil, fmt.Errorf("%s: %d graphs with %d nodes; allowed: one graph, with at least one node", path, graphs, len(n.nodes))
 	}
-	return n.topology(path)
+	d, err := n.draft(path)
+	if err != nil {
+		return nil, err
+	}
+	return d.topology(Bounds{}, Running{})
 }
 
 // gmlPair is a key with its value: a number or text, or a list.

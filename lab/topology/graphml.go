@@ -66,7 +66,11 @@ func LoadGraphML(path string) (*Topology, error) {
 		})
 	}
 	for _, e := range g.Graphs[0].Edges {
-		drawn.edges = append(drawn.edges, edge{e.Source, e.Target, value(e.Data, "edge LinkSpeedRaw")})
+		drawn.edges = append(drawn.edges, edge{source: e.Source, target: e.Target, speed: value(e.Data, "edge LinkSpeedRaw")})
 	}
-	return drawn.topology(path)
+	d, err := drawn.draft(path)
+	if err != nil {
+		return nil, err
+	}
+	return d.topology(Bounds{}, Running{})
 }

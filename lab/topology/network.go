@@ -3,7 +3,6 @@ package topology
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -18,72 +17,164 @@ type network struct {
 }
 
 // vertex is a node of a drawing; what the drawing does not say is empty.
-type vertex struct{ id, label, latitude, longitude string }
+type vertex struct {
+	id, label           string
+	latitude, longitude string
+	x, y                string // on the drawing
+	line                int
+}
 
 // edge joins two nodes; speed is in bit/s.
-type edge struct{ source, target, speed string }
+type edge struct {
+	source, target, speed string
+	arc                   bool // from source to target only
+	line                  int
+}
 
-// topology makes a lab of a drawing: every node a switch named by its label,
-// every edge a link, one host on each switch. The speed becomes the rate;
-// latitude and longitude of both ends the delay, at 200 km per millisecond
-// (light in fibre), if it is at least 0.1 ms. Loops from a node to itself are
-// left out; Remarks says so.
-func (n network) topology(path string) (*Topology, error) {
-	t := &Topology{Name: LabName(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))), file: path}
-	names := map[string]string{}
+// draft makes a lab of a drawing: every node a switch named by its label, every edge
+// a link, one host on each switch. The speed becomes the rate; latitude and longitude
+// of both ends the delay, at 200 km per millisecond (light in fibre), if it is at
+// least 0.1 ms. Two arcs in opposite directions are one link. Loops from a node to
+// itself are left out; Remarks says so.
+func (n network) draft(path string) (*draft, error) {
+	d := newDraft(path, "")
+	name := map[string]string{}
 	where := map[string][2]float64{}
-	taken := map[string]bool{}
-	for i, n := range n.nodes {
-		if names[n.id] != "" {
-			return nil, Problem{File: path, What: document.Wording("node id %q stands twice", n.id)}
+	for _, v := range n.nodes {
+		if name[v.id] != "" {
+			return nil, d.fail(v.line, "node id %q stands twice", v.id)
 		}
-		base := LabName(n.label)
-		if base == "lab" {
-			base = LabName("n" + n.id)
+		name[v.id] = d.names.of(v.label, v.named())
+		if v.label != "" && nodeNameOf(v.label) == "" {
+			d.remark("no letter of %q can stand in a name: the node is %s", v.label, name[v.id])
 		}
-		name := base
-		for k := 2; taken[name]; k++ {
-			name = fmt.Sprintf("%s-%d", base, k)
-		}
-		host := fmt.Sprintf("h%d", i+1)
-		taken[name], taken[host] = true, true
-		names[n.id] = name
-		t.Switches = append(t.Switches, Switch{Name: name})
-		t.Hosts = append(t.Hosts, Host{Name: host, Switch: name})
-		lat, errLat := strconv.ParseFloat(n.latitude, 64)
-		lon, errLon := strconv.ParseFloat(n.longitude, 64)
-		if errLat == nil && errLon == nil {
-			where[n.id] = [2]float64{lat, lon}
+		if lat, lon, ok := coordinates(v.latitude, v.longitude); ok {
+			where[v.id] = [2]float64{lat, lon}
 		}
 	}
-	for _, e := range n.edges {
-		a, b := names[e.source], names[e.target]
+	at := n.places(where)
+	for i, v := range n.nodes {
+		e := []document.Entry{entry(v.line, "name", name[v.id])}
+		if p, ok := at[i]; ok {
+			e = append(e, place(v.line, p[0], p[1]))
+		}
+		d.switches = append(d.switches, mapping(v.line, e...))
+		host := d.names.of(fmt.Sprintf("h%d", i+1), "")
+		d.hosts = append(d.hosts, mapping(v.line, entry(v.line, "name", host), entry(v.line, "switch", name[v.id])))
+	}
+	joined := 0
+	for _, e := range n.joinArcs(&joined) {
+		a, b := name[e.source], name[e.target]
 		if a == "" || b == "" {
-			return nil, Problem{File: path, What: document.Wording("edge from %q to %q: no such node", e.source, e.target)}
+			return nil, d.fail(e.line, "edge from %q to %q: no such node", e.source, e.target)
 		}
 		if a == b {
-			t.selfLoops = append(t.selfLoops, a)
+			d.selfLoops = append(d.selfLoops, a)
 			continue
 		}
-		l := Link{A: a, B: b}
+		rate, delay := "", ""
 		if r, err := strconv.ParseFloat(e.speed, 64); err == nil && r >= 8000 && r <= 1e12 {
-			l.Shape.Rate = Rate(r)
+			rate = rateText(Rate(r))
 		}
 		pa, okA := where[e.source]
 		pb, okB := where[e.target]
 		if okA && okB {
 			ms := greatCircle(pa, pb) / 200
-			if d := time.Duration(ms * 1e6).Round(10 * time.Microsecond); d >= 100*time.Microsecond {
-				l.Delay = Delay(d)
+			if t := time.Duration(ms * 1e6).Round(10 * time.Microsecond); t >= 100*time.Microsecond {
+				delay = t.String()
 			}
 		}
-		t.Links = append(t.Links, l)
+		d.links = append(d.links, mapping(e.line, entry(e.line, "a", a), entry(e.line, "b", b), entry(e.line, "rate", rate), entry(e.line, "delay", delay)))
 	}
-	t.Complete()
-	if err := Check(t); err != nil {
-		return nil, err
+	if joined > 0 {
+		d.remark("arcs in opposite directions are one link: %d times", joined)
 	}
-	return t, nil
+	return d, nil
+}
+
+// rateText writes a rate so that it is read as the same.
+func rateText(r Rate) string {
+	if again, err := ParseRate(r.String()); err != nil || again != r {
+		return strconv.FormatUint(uint64(r), 10) + "bit"
+	}
+	return r.String()
+}
+
+// named is the name of a vertex without a label: its id, if that begins with a letter.
+func (v vertex) named() string {
+	if id := nodeNameOf(v.id); id == "" || id[0] >= '0' && id[0] <= '9' {
+		return "n" + id
+	}
+	return v.id
+}
+
+// joinArcs returns the edges, of each two arcs in opposite directions one, and counts
+// those pairs.
+func (n network) joinArcs(joined *int) []edge {
+	open := map[[2]string][]int{} // arcs without an opposite one, as indices in all
+	var all []edge
+	for _, e := range n.edges {
+		back := [2]string{e.target, e.source}
+		if others := open[back]; e.arc && len(others) > 0 {
+			if first := &all[others[0]]; first.speed == "" {
+				first.speed = e.speed
+			}
+			open[back] = others[1:]
+			*joined++
+			continue
+		}
+		if e.arc && e.source != e.target {
+			key := [2]string{e.source, e.target}
+			open[key] = append(open[key], len(all))
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// places returns where the nodes stand on a drawing, by their index: as the file says,
+// or by longitude and latitude, as large as so many nodes need. Nodes of one town
+// stand around it.
+func (n network) places(where map[string][2]float64) map[int][2]float64 {
+	const stretch = 1.5 // of latitudes, as in a map of middle ones
+	low, high := [2]float64{math.Inf(1), math.Inf(1)}, [2]float64{math.Inf(-1), math.Inf(-1)}
+	for _, p := range where {
+		for axis, v := range []float64{p[1], p[0] * stretch} {
+			low[axis], high[axis] = min(low[axis], v), max(high[axis], v)
+		}
+	}
+	scale := 40.0
+	if len(where) > 1 {
+		scale = max(600, 160*math.Sqrt(float64(len(n.nodes)))) / max(high[0]-low[0], high[1]-low[1], 0.01)
+	}
+	at := map[int][2]float64{}
+	taken := map[[2]float64]int{}
+	for i, v := range n.nodes {
+		x, y, ok := coordinates(v.x, v.y)
+		if p, known := where[v.id]; !ok && known {
+			x, y, ok = p[1]*scale, p[0]*-stretch*scale, true
+		}
+		if !ok {
+			continue
+		}
+		p := [2]float64{math.Round(x), math.Round(y)}
+		k := taken[p]
+		taken[p]++
+		if k > 0 {
+			angle, radius := float64(k), float64(30+4*k)
+			p = [2]float64{p[0] + math.Round(radius*math.Cos(angle)), p[1] + math.Round(radius*math.Sin(angle))}
+		}
+		at[i] = p
+	}
+	return at
+}
+
+// coordinates reads two numbers, if both are of the size of a drawing or a map.
+func coordinates(a, b string) (x, y float64, ok bool) {
+	x, errX := strconv.ParseFloat(strings.TrimSpace(a), 64)
+	y, errY := strconv.ParseFloat(strings.TrimSpace(b), 64)
+	const most = 1e6
+	return x, y, errX == nil && errY == nil && math.Abs(x) <= most && math.Abs(y) <= most
 }
 
 // greatCircle is the distance in km between two points given as latitude and

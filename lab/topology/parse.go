@@ -93,22 +93,32 @@ func parse(file string, text []byte, b Bounds, running Running) (*Topology, erro
 		return t, err
 	}
 	t := &Topology{file: file, line: docs[0].Line, text: text}
-	r.topology(docs[0], t)
-	if err := b.check(t); err != nil {
+	if err := r.read(docs[0], t, b, running); err != nil {
 		return nil, err
+	}
+	return t, nil
+}
+
+// read fills t with what a lab file says, completes and checks it. If the reader has
+// mistakes of the text already, it looks for those of the values only.
+func (r *reader) read(v document.Value, t *Topology, b Bounds, running Running) error {
+	malformed := len(r.problems) > 0
+	r.topology(v, t)
+	if err := b.check(t); err != nil {
+		return err
 	}
 	if running.Topology != nil {
 		t.keep(running)
 	}
 	if t.Name == "" {
-		t.Name = LabName(strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
+		t.Name = LabName(strings.TrimSuffix(filepath.Base(r.file), filepath.Ext(r.file)))
 	}
 	t.Complete()
 	unread := map[int]bool{}
 	for _, p := range r.problems {
 		unread[p.Line] = true
 	}
-	if more := (Problems{}); len(mistakes) == 0 && !r.problems.enough() && errors.As(Check(t), &more) {
+	if more := (Problems{}); !malformed && !r.problems.enough() && errors.As(Check(t), &more) {
 		for _, p := range more {
 			if !unread[p.Line] { // else it may be due to what was not read there
 				r.problems = append(r.problems, p)
@@ -116,9 +126,9 @@ func parse(file string, text []byte, b Bounds, running Running) (*Topology, erro
 		}
 	}
 	if err := r.problems.err(); err != nil {
-		return nil, r.problems.first()
+		return r.problems.first()
 	}
-	return t, nil
+	return nil
 }
 
 const topologyKeys = "name, controller, switches, hosts, links, routing, control, ovs, names"

@@ -91,3 +91,26 @@ func (d *draft) topology(b Bounds, running Running) (*Topology, error) {
 	}
 	return t, nil
 }
+
+// text returns the draft as a lab file.
+func (d *draft) text() (string, error) {
+	var b strings.Builder
+	for _, e := range d.top {
+		line, err := document.Value{Kind: document.Mapping, Entries: []document.Entry{e}}.Readable()
+		if err != nil {
+			return "", err
+		}
+		b.Write(line)
+	}
+	for _, l := range d.lists() {
+		b.WriteString(l.Key + ":\n")
+		for _, item := range l.Value.Items {
+			line, err := item.OneLine()
+			if err != nil {
+				return "", err
+			}
+			b.WriteString("  - " + line + "\n")
+		}
+	}
+	return b.String(), nil
+}

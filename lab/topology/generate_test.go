@@ -114,7 +114,7 @@ func TestSpecProblems(t *testing.T) {
 		"ring:4,1,1":        `topology "ring:4,1,1": ring has 1 to 2 numbers, not 3; want ring:N[,HOSTS], e.g. ring:4`,
 		"rnig:4":            `topology "rnig:4": neither a file nor a known form; allowed: ` + SpecForms + "; did you mean ring?",
 		"graphml:":          `topology "graphml:": no file; want graphml:FILE`,
-		"graphml:/dev/null": "/dev/null: not GraphML: EOF",
+		"graphml:/dev/null": "/dev/null:1: the file is empty; allowed: name, controller, switches, hosts, links, routing, control, ovs, names",
 	} {
 		if _, err := Resolve(spec); err == nil || err.Error() != want {
 			t.Errorf("%s:\ngot  %v\nwant %s", spec, err, want)
@@ -147,7 +147,7 @@ func TestTooLarge(t *testing.T) {
 }
 
 func TestGraphMLShapes(t *testing.T) {
-	topo, err := LoadGraphML("testdata/zoo.graphml")
+	topo, err := LoadFile("testdata/zoo.graphml")
 	if err != nil {
 		t.Fatal(err)
 	}

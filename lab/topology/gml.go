@@ -9,50 +9,60 @@ import (
 	"github.com/weft-sdn/weft/internal/document"
 )
 
-// LoadGML reads a network in GML (Himsolt, GML: A portable Graph File Format,
-// 1997) as the Internet Topology Zoo publishes them: nodes become switches
-// named by their label, with a host each, edges become links. LinkSpeedRaw
-// (bit/s) gives the rate, Latitude and Longitude of both ends the delay.
-func LoadGML(path string) (*Topology, error) {
-	b, err := document.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read GML: %w", err)
-	}
-	r := &gmlReader{path: path, rest: string(b), line: 1}
+// draftGML reads a network in GML (Himsolt, GML: A portable Graph File Format,
+// 1997) as the Internet Topology Zoo, NetworkX and yEd write it: nodes become
+// switches named by their label, with a host each, edges become links. LinkSpeedRaw
+// (bit/s) gives the rate, Latitude and Longitude of both ends the delay. Groups of yEd
+// are left out, their nodes are not.
+func draftGML(path, text string) (*draft, error) {
+	r := &gmlReader{path: path, rest: text, line: 1}
 	top, err := r.list(0)
 	if err != nil {
 		return nil, err
 	}
 	var n network
 	graphs := 0
+	groups := map[string]vertex{}
 	for _, g := range top {
 		if g.key != "graph" {
 			continue
 		}
 		graphs++
+		arcs := g.text("directed") == "1"
 		for _, e := range g.list {
 			switch e.key {
 			case "node":
-				n.nodes = append(n.nodes, vertex{id: e.text("id"), label: e.text("label"), latitude: e.text("Latitude"), longitude: e.text("Longitude")})
+				v := vertex{
+					id: e.text("id"), label: e.text("label"), line: e.line,
+					latitude: e.text("Latitude"), longitude: e.text("Longitude"),
+				}
+				for _, drawn := range e.list {
+					if drawn.key == "graphics" {
+						v.x, v.y = drawn.text("x"), drawn.text("y")
+					}
+				}
+				if e.text("isGroup") == "1" {
+					groups[v.id] = v
+					continue
+				}
+				n.nodes = append(n.nodes, v)
 			case "edge":
-				n.edges = append(n.edges, edge{source: e.text("source"), target: e.text("target"), speed: e.text("LinkSpeedRaw")})
+				n.edges = append(n.edges, edge{e.text("source"), e.text("target"), e.text("LinkSpeedRaw"), arcs, e.line})
 			}
 		}
 	}
+	n.addLinked(groups)
 	if graphs != 1 || len(n.nodes) == 0 {
 		return nil, fmt.Errorf("%s: %d graphs with %d nodes; allowed: one graph, with at least one node", path, graphs, len(n.nodes))
 	}
-	d, err := n.draft(path)
-	if err != nil {
-		return nil, err
-	}
-	return d.topology(Bounds{}, Running{})
+	return n.draft(path)
 }
 
 // gmlPair is a key with its value: a number or text, or a list.
 type gmlPair struct {
 	key, value string
 	list       []gmlPair
+	line       int
 }
 
 // text returns the value of a key in a list, empty if it has none.
@@ -67,8 +77,8 @@ func (p gmlPair) text(key string) string {
 
 // gmlReader reads GML from its beginning to its end.
 type gmlReader struct {
-	path, rest string
-	line       int
+	path, rest  string
+	line, pairs int
 }
 
 // gmlDepth is how deep lists may be in lists.
@@ -91,7 +101,10 @@ func (r *gmlReader) list(depth int) ([]gmlPair, error) {
 		case !unicode.IsLetter(rune(key[0])):
 			return nil, r.fail("%s is not a key, which begins with a letter", document.Quoted(shortened(key)))
 		}
-		p := gmlPair{key: key}
+		if r.pairs++; r.pairs > mostItems {
+			return nil, r.fail("more than %d keys", mostItems)
+		}
+		p := gmlPair{key: key, line: r.line}
 		switch v := r.token(); {
 		case v == "[":
 			var err error

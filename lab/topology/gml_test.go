@@ -33,7 +33,7 @@ graph [
 ]
 `
 
-func TestLoadGML(t *testing.T) {
+func TestGML(t *testing.T) {
 	topo, err := Resolve("gml:" + gmlFile(t, zoo))
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestGMLMistakes(t *testing.T) {
 		"graph [ node [ id 1 ] edge [ target 1]]": `edge from "" to "1": no such node`,
 		strings.Repeat("a [", 100_000):            "more than 32 lists",
 	} {
-		_, err := LoadGML(gmlFile(t, text))
+		_, err := LoadFile(gmlFile(t, text))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: got %.200v, want %q", text, err, want)
 		}
@@ -97,7 +97,7 @@ func FuzzGML(f *testing.F) {
 	f.Add(zoo)
 	f.Add("graph [ node [ id 1 label \"x")
 	f.Fuzz(func(t *testing.T, text string) {
-		topo, err := LoadGML(gmlFile(t, text))
+		topo, err := LoadFile(gmlFile(t, text))
 		if err == nil {
 			Remarks(topo)
 		}

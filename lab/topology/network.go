@@ -108,6 +108,18 @@ func (v vertex) named() string {
 	return v.id
 }
 
+// addLinked adds those groups of nodes to which an edge leads: it has no other end.
+func (n *network) addLinked(groups map[string]vertex) {
+	for _, e := range n.edges {
+		for _, id := range []string{e.source, e.target} {
+			if g, ok := groups[id]; ok {
+				n.nodes = append(n.nodes, g)
+				delete(groups, id)
+			}
+		}
+	}
+}
+
 // joinArcs returns the edges, of each two arcs in opposite directions one, and counts
 // those pairs.
 func (n network) joinArcs(joined *int) []edge {

@@ -26,8 +26,11 @@ type SpecError struct {
 func (e *SpecError) Error() string { return fmt.Sprintf("topology %q: %s", e.Spec, e.Why) }
 
 // Resolve returns the topology named by a spec: one of SpecForms. The error is a
-// SpecError if the spec is wrong, else that of a file.
-func Resolve(spec string) (*Topology, error) {
+// SpecError if the spec is wrong, else that of a file; see Read.
+func Resolve(spec string) (*Topology, error) { return ResolveWith(spec, ReadOptions{}) }
+
+// ResolveWith is Resolve with options for a file.
+func ResolveWith(spec string, o ReadOptions) (*Topology, error) {
 	kind, rest, _ := strings.Cut(spec, ":")
 	switch kind {
 	case "linear":
@@ -48,13 +51,10 @@ func Resolve(spec string) (*Topology, error) {
 		if rest == "" {
 			return nil, &SpecError{spec, fmt.Sprintf("no file; want %s:FILE", kind)}
 		}
-		switch kind {
-		case "gml":
-			return LoadGML(rest)
-		case "t3d":
+		if kind == "t3d" {
 			return LoadT3D(rest)
 		}
-		return LoadGraphML(rest)
+		return loadFile(rest, o)
 	}
 	switch spec {
 	case "demo":
@@ -73,7 +73,7 @@ func Resolve(spec string) (*Topology, error) {
 		}
 		return nil, &SpecError{spec, "neither a file nor a known form; allowed: " + SpecForms + document.Meant(kind, kinds)}
 	}
-	return LoadFile(spec)
+	return loadFile(spec, o)
 }
 
 // Forms returns how specs of SpecForms but a file's name begin, for completion.
@@ -108,18 +108,18 @@ func IsGenerated(spec string) bool {
 	return IsForm(spec) && !slices.Contains([]string{"FILE.yaml", "graphml", "gml", "t3d"}, kind)
 }
 
-// LoadFile reads a topology from a file: GraphML, GML or one of OSHI's tools if its
-// name ends so, else a lab file, or one of OSHI's tools if it has vertices.
-func LoadFile(path string) (*Topology, error) {
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".graphml":
-		return LoadGraphML(path)
-	case ".gml":
-		return LoadGML(path)
-	case ".t3d":
+// LoadFile reads a topology from a file of any of FileForms; see Read.
+func LoadFile(path string) (*Topology, error) { return loadFile(path, ReadOptions{}) }
+
+func loadFile(path string, o ReadOptions) (*Topology, error) {
+	if strings.EqualFold(filepath.Ext(path), ".t3d") {
 		return LoadT3D(path)
 	}
-	return Load(path)
+	b, err := document.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read lab file: %w", err)
+	}
+	return Read(path, b, o)
 }
 
 // generated parses least to most comma-separated numbers and passes most of

@@ -91,7 +91,7 @@ func teNetworks(seed, round uint64) (list []teNetwork, err error) {
 		err = fmt.Errorf("WEFT_TOPOLOGIES is %s, which has no file *.graphml", dir)
 	}
 	for _, file := range files {
-		t, err := topology.LoadGraphML(file)
+		t, err := topology.LoadFile(file)
 		if err != nil {
 			return nil, err
 		}

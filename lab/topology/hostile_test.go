@@ -2,6 +2,8 @@ package topology
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -110,4 +112,56 @@ func TestLargeFiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A drawing that nests or repeats as much as it can is read or refused in a time of a
+// processor that grows with its length.
+func TestHostileDrawings(t *testing.T) {
+	many := func(form string, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, strings.ReplaceAll(form, "%d", "%[1]d"), i)
+		}
+		return b.String()
+	}
+	for name, test := range map[string]struct{ text, want string }{
+		"nested.graphml":   {"<graphml>" + strings.Repeat("<graph><node id='a'>", 50_000), "more than 64 elements in one another"},
+		"wide.graphml":     {"<graphml>" + strings.Repeat("<a/>", mostItems+1), "more than 1000000 elements"},
+		"entities.graphml": {`<!DOCTYPE a [<!ENTITY b "c"><!ENTITY d "&b;&b;">]><graphml>&d;</graphml>`, "invalid character entity"},
+		"two.graphml":      {"<graphml/><graphml/>", "2 elements at its top"},
+		"pieces.graphml":   {"<graphml><key>" + strings.Repeat("x<!---->", 500_000) + "</key></graphml>", "0 graphs"},
+		"keys.graphml": {"<graphml>" + many("<key id='k%d' for='node' attr.name='label'><default>x</default></key>", 20_000) +
+			"<graph>" + many("<node id='%d'><data key='k%d'>y</data></node>", 20_000) + "</graph></graphml>", ""},
+		"arcs.graphml": {"<graphml><graph edgedefault='directed'><node id='a'/><node id='b'/>" +
+			strings.Repeat("<edge source='a' target='b'/>", 30_000) + strings.Repeat("<edge source='b' target='a'/>", 30_000) + "</graph></graphml>", ""},
+		"pairs.gml": {"graph [" + strings.Repeat(" a 1", mostItems+1) + "]", "more than 1000000 keys"},
+	} {
+		start := cputime.Used()
+		_, err := Read(name, []byte(test.text), ReadOptions{})
+		if took := cputime.Used() - start; took > 10*time.Second {
+			t.Errorf("%s: %v", name, took)
+		}
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), name+":")) {
+			t.Errorf("%s: %.300v, want %s", name, err, test.want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	files, err := filepath.Glob("testdata/formats/*")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if lab, _, err := Import("f", text, ReadOptions{}); err == nil {
+			_, _ = Parse("f", []byte(lab))
+		}
+	})
 }

@@ -1,0 +1,1 @@
+from mininet.topo import Topo

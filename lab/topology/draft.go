@@ -44,6 +44,11 @@ func entry(line int, key, text string) document.Entry {
 	return document.Entry{Key: key, Line: line, Value: document.Value{Kind: document.Word, Line: line, Text: text}}
 }
 
+// number is a key with a number or a truth value.
+func number(line int, key, text string) document.Entry {
+	return document.Entry{Key: key, Line: line, Value: document.Value{Kind: document.Plain, Line: line, Text: text}}
+}
+
 // place is where a node stands on a drawing, as Loom reads it.
 func place(line int, x, y float64) document.Entry {
 	at := func(v float64) document.Value {

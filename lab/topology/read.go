@@ -10,18 +10,20 @@ import (
 )
 
 // FileForms says which files are read, for help texts.
-const FileForms = "lab files, GraphML (yEd, NetworkX, Topology Zoo), GML, Topology3D"
+const FileForms = "lab files, containerlab's YAML, GraphML (yEd, NetworkX, Topology Zoo), GML, Topology3D"
 
 // ReadOptions say how a file is read.
 type ReadOptions struct {
 	Bounds Bounds
-	// Running is the lab that is to become what the file says; see ParseChanged.
+	// Running is the lab that is to become what the file says; see ParseChanged. It
+	// is used for lab files and those of containerlab.
 	Running Running
+	Answers Answers // to Questions
 }
 
 // Read reads a network from a file of any of FileForms, completes and checks it; what
 // the text is says which. file names it in messages, and gives the lab its name if the
-// text does not. The error is Problems, a Problem.
+// text does not. The error is Problems, a Problem, or Questions.
 func Read(file string, text []byte, o ReadOptions) (*Topology, error) {
 	d, text, err := draftOf(file, text, o)
 	if err != nil {
@@ -62,6 +64,7 @@ func draftOf(file string, text []byte, o ReadOptions) (*draft, []byte, error) {
 	begin := bytes.TrimSpace(text[:min(len(text), 4<<10)])
 	extension := strings.ToLower(filepath.Ext(file))
 	var d *draft
+	var used map[string]bool // answers
 	switch {
 	case bytes.HasPrefix(begin, []byte("<")):
 		d, err = draftGraphML(file, text)
@@ -71,6 +74,11 @@ func draftOf(file string, text []byte, o ReadOptions) (*draft, []byte, error) {
 		err = Problem{File: file, What: "a Python script; if it is Mininet's, run it, with Weft as its controller: docs/networks.md"}
 	case extension == ".graphml":
 		err = Problem{File: file, Line: 1, What: "not GraphML, which begins with <"}
+	case bytes.Contains(text, []byte("topology")), bytes.Contains(text, []byte("nodes")):
+		d, used, err = draftClab(file, text, o.Answers)
+	}
+	if err == nil {
+		err = o.Answers.checkUsed(file, used)
 	}
 	if err == nil && d != nil {
 		err = o.Bounds.checkDraft(d)

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -14,10 +15,10 @@ import (
 )
 
 // seen is what became of the files of one kind of a folder.
-type seen struct{ files, read, refused, switches, hosts, links int }
+type seen struct{ files, read, asked, refused, switches, hosts, links int }
 
 // Every file of WEFT_TOPOLOGIES, or else of testdata/formats, is read, or refused with
-// a reason that names it.
+// a reason that names it; what is asked about can be answered.
 func TestTopologies(t *testing.T) {
 	root := cmp.Or(os.Getenv("WEFT_TOPOLOGIES"), "testdata/formats")
 	count := map[string]*seen{}
@@ -34,7 +35,7 @@ func TestTopologies(t *testing.T) {
 			count[folder+" "+extension] = of
 		}
 		of.files++
-		topo, err := LoadFile(path)
+		topo, answers, err := readAnswered(path)
 		if err != nil {
 			of.refused++
 			refused = append(refused, err.Error())
@@ -43,16 +44,20 @@ func TestTopologies(t *testing.T) {
 			}
 			return nil
 		}
-		of.read++
+		if len(answers) > 0 {
+			of.asked++
+		} else {
+			of.read++
+		}
 		of.switches, of.hosts, of.links = of.switches+len(topo.Switches), of.hosts+len(topo.Hosts), of.links+len(topo.Links)
-		checkImport(t, path, topo, ReadOptions{})
+		checkImport(t, path, topo, ReadOptions{Answers: answers})
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := tabwriter.NewWriter(t.Output(), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "files\tnumber\tread\trefused\tswitches\thosts\tlinks")
+	fmt.Fprintln(w, "files\tnumber\tread\tread once answered\trefused\tswitches\thosts\tlinks")
 	for _, name := range slices.Sorted(func(yield func(string) bool) {
 		for name := range count {
 			if !yield(name) {
@@ -61,12 +66,28 @@ func TestTopologies(t *testing.T) {
 		}
 	}) {
 		c := count[name]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\n", name, c.files, c.read, c.refused, c.switches, c.hosts, c.links)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", name, c.files, c.read, c.asked, c.refused, c.switches, c.hosts, c.links)
 	}
 	w.Flush()
 	for _, r := range refused {
 		t.Log(r)
 	}
+}
+
+// readAnswered reads a file; what it asks about is answered with hosts where a node has
+// one link, and with bare routers elsewhere.
+func readAnswered(path string) (*Topology, Answers, error) {
+	topo, err := LoadFile(path)
+	q := (*Questions)(nil)
+	if !errors.As(err, &q) {
+		return topo, nil, err
+	}
+	answers := Answers{}
+	for _, one := range q.List {
+		answers[one.answer()] = StandIn(KindRouter)
+	}
+	topo, err = loadFile(path, ReadOptions{Answers: answers})
+	return topo, answers, err
 }
 
 // checkImport checks that the lab file of a drawing is the same network.
@@ -108,6 +129,10 @@ func TestFormats(t *testing.T) {
 		name := filepath.Base(file)
 		fmt.Fprintf(&b, "== %s\n", name)
 		lab, remarks, err := Import(name, text, ReadOptions{})
+		if q := (*Questions)(nil); errors.As(err, &q) {
+			fmt.Fprintln(&b, err)
+			lab, remarks, err = Import(name, text, ReadOptions{Answers: Answers{"two": StandHost, "nokia_srlinux": "router", "fortinet_fortigate": StandNone}})
+		}
 		if err == nil {
 			_, err = Parse(name, []byte(lab))
 		}
@@ -133,6 +158,33 @@ func TestFormats(t *testing.T) {
 	for i := range max(len(got), len(wanted)) {
 		if i >= len(got) || i >= len(wanted) || got[i] != wanted[i] {
 			t.Fatalf("line %d of %s differs: got %q (see -update)", i+1, golden, strings.Join(got[min(i, len(got)):min(i+3, len(got))], "\n"))
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	a, err := ParseAnswers([]string{"nokia_srlinux=router", "two=host", "wall=none"})
+	if err != nil || len(a) != 3 || a["two"] != StandHost {
+		t.Fatal(a, err)
+	}
+	for _, wrong := range []string{"", "a", "=router", "a=", "a=cisco"} {
+		if _, err := ParseAnswers([]string{wrong}); err == nil || !strings.Contains(err.Error(), "allowed: openflow") {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	for file, want := range map[string]string{
+		"testdata/formats/routers.clab.yml": `r3=router: the file has no node "r3" and no node of that kind to ask about`,
+		"testdata/formats/groups.graphml":   `r3=router: the file has no node "r3"`,
+		"testdata/write.yaml":               `r3=router: the file has no node "r3"`,
+	} {
+		if _, err := ResolveWith(file, ReadOptions{Answers: Answers{"r3": "router"}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", file, err, want)
+		}
+	}
+	for _, in := range []StandIn{"openflow", "bridge", StandHost, StandNone} { // of a node that is not asked about, too
+		_, err := ResolveWith("testdata/formats/cables.clab.yml", ReadOptions{Answers: Answers{"l3": in}})
+		if err != nil {
+			t.Errorf("l3=%s: %v", in, err)
 		}
 	}
 }

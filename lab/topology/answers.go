@@ -75,9 +75,10 @@ func (q *Questions) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// answer is what an answer to the question is of.
+// answer is what an answer to the question is of: nodes that a lab can run are asked
+// about one by one.
 func (q *Question) answer() string {
-	if q.Kind == clabLinux {
+	if q.Kind == clabLinux || q.Kind == clabOVSBridge {
 		return q.Nodes[0]
 	}
 	return q.Kind

@@ -194,42 +194,47 @@ func (c *clab) roleOf(n *clabNode) StandIn {
 	return ""
 }
 
-// decide finds out what the linux nodes are, and asks about the other ones.
+// decide finds out what the linux nodes are, and asks about the other ones, and about
+// Open vSwitch bridges where only a learning switch can be.
 func (c *clab) decide() error {
+	routed := map[*clabNode]bool{} // linked to a node that routes
 	for _, l := range c.links {
 		for i, e := range l.ends {
-			if other := l.ends[1-i].node; e.node != nil && other != nil && other != e.node && other.role != StandNone {
-				e.node.links++
+			other := l.ends[1-i].node
+			if e.node == nil || other == nil || other == e.node || other.role == StandNone {
+				continue
+			}
+			e.node.links++
+			if other.role == StandIn(KindRouter) || other.role == StandIn(KindHybrid) {
+				routed[e.node] = true
 			}
 		}
 	}
-	asked := map[string]int{}
-	q := &Questions{File: c.file}
+	var q Questions
+	asked := map[string]int{} // what an answer is of -> its question
 	for _, n := range c.nodes {
-		why := "a lab cannot run it"
+		one := Question{Line: n.line, Kind: n.kind, Nodes: []string{n.id}, Why: "a lab cannot run it"}
 		switch {
+		case n.kind == clabOVSBridge && routed[n] && !c.used[n.id] && !c.used[n.kind]:
+			one.Why = "as an OpenFlow switch it has no links to routers, as a bridge it has"
 		case n.role != "":
 			continue
 		case n.kind == clabLinux && n.links < 2:
 			n.role = StandHost
 			continue
 		case n.kind == clabLinux:
-			why = fmt.Sprintf("it has %d links, and a host has one", n.links)
+			one.Why = fmt.Sprintf("it has %d links, and a host has one", n.links)
 		}
-		key := n.kind
-		if n.kind == clabLinux {
-			key = clabLinux + " " + n.id
+		if i, ok := asked[one.answer()]; ok {
+			q.List[i].Nodes = append(q.List[i].Nodes, n.id)
+			continue
 		}
-		i, ok := asked[key]
-		if !ok {
-			i = len(q.List)
-			asked[key] = i
-			q.List = append(q.List, Question{Line: n.line, Kind: n.kind, Why: why})
-		}
-		q.List[i].Nodes = append(q.List[i].Nodes, n.id)
+		asked[one.answer()] = len(q.List)
+		q.List = append(q.List, one)
 	}
 	if len(q.List) > 0 {
-		return q
+		q.File = c.file
+		return &q
 	}
 	return nil
 }

@@ -74,8 +74,8 @@ func TestTopologies(t *testing.T) {
 	}
 }
 
-// readAnswered reads a file; what it asks about is answered with hosts where a node has
-// one link, and with bare routers elsewhere.
+// readAnswered reads a file; what it asks about is answered with routers, and Open
+// vSwitch bridges with bridges.
 func readAnswered(path string) (*Topology, Answers, error) {
 	topo, err := LoadFile(path)
 	q := (*Questions)(nil)
@@ -84,7 +84,9 @@ func readAnswered(path string) (*Topology, Answers, error) {
 	}
 	answers := Answers{}
 	for _, one := range q.List {
-		answers[one.answer()] = StandIn(KindRouter)
+		if answers[one.answer()] = StandIn(KindRouter); one.Kind == clabOVSBridge {
+			answers[one.answer()] = StandIn(KindBridge)
+		}
 	}
 	topo, err = loadFile(path, ReadOptions{Answers: answers})
 	return topo, answers, err
@@ -131,7 +133,7 @@ func TestFormats(t *testing.T) {
 		lab, remarks, err := Import(name, text, ReadOptions{})
 		if q := (*Questions)(nil); errors.As(err, &q) {
 			fmt.Fprintln(&b, err)
-			lab, remarks, err = Import(name, text, ReadOptions{Answers: Answers{"two": StandHost, "nokia_srlinux": "router", "fortinet_fortigate": StandNone}})
+			lab, remarks, err = Import(name, text, ReadOptions{Answers: Answers{"two": StandHost, "ovs1": "bridge", "nokia_srlinux": "router", "fortinet_fortigate": StandNone}})
 		}
 		if err == nil {
 			_, err = Parse(name, []byte(lab))

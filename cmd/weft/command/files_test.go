@@ -50,6 +50,9 @@ func TestCheck(t *testing.T) {
 		{"lab.yaml", "switches: [\n", "topology", []string{":1: "}},
 		{"hosts.yaml", "hosts:\n  - {name: h1}\n", "topology", []string{":"}},
 		{"net.graphml", "<graphml>", "topology", []string{":"}},
+		{"net.clab.yml", "topology: {nodes: {s1: {kind: ovs-bridge}}}\n", "topology", nil},
+		{"net.clab.yml", "topology: {nodes: {s1: {kind: ovs-bridge}}, links: [{endpoints: [\"s1:a\"]}]}\n", "topology", []string{":1: "}},
+		{"net.gns3", "{\"project_id\": \"1\", \"topology\": {\"nodes\": []}}", "topology", []string{":1: "}},
 	} {
 		path := writeFile(t, c.name, c.text)
 		status, out, errs := weftCommand("check", path)

@@ -48,7 +48,7 @@ func labUpCommand() *cobra.Command {
 	var name, output string
 	var controllers []string
 	var certsDir, certName, machines string
-	var hybrid bool
+	var source labSource
 	cmd := &cobra.Command{
 		Use:   "up TOPOLOGY",
 		Short: "Bring a lab up",
@@ -67,7 +67,11 @@ program is copied to them, into /var/cache/weft; they need root (or sudo without
 password), sshd, and openvswitch-switch and nftables. If it fails on one, it is taken
 down on all. The part on machine M is a lab there, named NAME-M.
 
-TOPOLOGY is - for a file on standard input, or one of
+TOPOLOGY is - for a file on standard input, or one of the forms below. Files are
+` + topology.FileForms + `;
+what the text is says which. In drawings each node is a switch with a host, and
+coordinates give delays. In containerlab's files nodes that a lab cannot run are asked
+about: answer by --as.
   ` + strings.ReplaceAll(topology.SpecForms, ", ", "\n  ") + `
 
 Switches of kind hybrid, router and bridge, hosts with gateway: true, and routing:,
@@ -93,6 +97,7 @@ A topology file, every key but name, a, b and switch being optional:
   weft lab up fattree:4 --name dc --controller tcp:127.0.0.1:6633
   weft lab up oshi                      # seven hybrid nodes and their customers
   weft lab up graphml:Colt.graphml --hybrid
+  weft lab up srl02.clab.yml --as nokia_srlinux=router
   weft lab up fattree:4 --machines machines.yaml --controller tcp:192.0.2.9:6653
   weft lab up 5gc:3                     # an NRF, and three each of AMF, SMF, AUSF, UDM and PCF
   weft lab up triangle.yaml --controller tcp:127.0.0.1:6653 --controller tcp:127.0.0.1:6654
@@ -107,7 +112,7 @@ A topology file, every key but name, a, b and switch being optional:
 			if err := labCheckUp(cmd, name, controllers); err != nil {
 				return err
 			}
-			topo, err := labTopology(args[0], hybrid)
+			topo, err := source.read(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -157,7 +162,7 @@ A topology file, every key but name, a, b and switch being optional:
 	cmd.Flags().StringVar(&name, "name", "", "the lab's name (default: the topology's)")
 	cmd.Flags().StringArrayVar(&controllers, "controller", nil,
 		"the controller's address: tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct (it listens on the lab's ctl.sock itself) or none; may be repeated (default: the topology's, or "+topology.DefaultController+")")
-	labHybridFlag(cmd, &hybrid)
+	source.flags(cmd)
 	labMachinesFlag(cmd, &machines)
 	cmd.Flags().StringVar(&certsDir, "certs", "", "directory with the switches' certificate, for controllers with ssl: (weft certs switch DPID... --together NAME)")
 	cmd.Flags().StringVar(&certName, "cert", "lab", "name of the certificate in --certs, for all of the lab's switches")
@@ -181,34 +186,6 @@ func labCheckUp(cmd *cobra.Command, name string, controllers []string) error {
 	return nil
 }
 
-func labHybridFlag(cmd *cobra.Command, hybrid *bool) {
-	cmd.Flags().BoolVar(hybrid, "hybrid", false, "make every OpenFlow switch a hybrid IP/SDN node, controlled in band at the first, and every host one with a gateway (not of lab files)")
-}
-
-// labTopology returns the topology named by a spec.
-func labTopology(spec string, hybrid bool) (*topology.Topology, error) {
-	if spec == "-" {
-		text, err := document.ReadFrom(os.Stdin, "standard input")
-		if err != nil {
-			return nil, err
-		}
-		return topology.Parse("standard input", text)
-	}
-	topo, err := topology.Resolve(spec)
-	if err != nil || !hybrid {
-		return topo, err
-	}
-	return topology.Hybrid(topo)
-}
-
-// labForms completes a topology: forms, else files.
-func labForms(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return topology.Forms(), cobra.ShellCompDirectiveNoSpace
-}
-
 // labTLS returns the files of a certificate in a directory; nil without one.
 func labTLS(dir, name string) *layout.TLS {
 	if dir == "" {
@@ -226,12 +203,13 @@ type labUpResult struct {
 	Controllers      []string `json:"controllers"`
 	ControllerSocket string   `json:"controller_socket"`
 	Seconds          float64  `json:"seconds"`
+	Remarks          []string `json:"remarks,omitempty"`
 	*testbed.Mapping          // of a lab on several machines
 }
 
 func (r *labUpResult) of(t *topology.Topology, start time.Time) {
 	r.Name, r.Switches, r.Hosts, r.Links = t.Name, len(t.Switches), len(t.Hosts), len(t.Links)
-	r.Controllers, r.Seconds = t.Controllers, time.Since(start).Seconds()
+	r.Controllers, r.Seconds, r.Remarks = t.Controllers, time.Since(start).Seconds(), topology.Remarks(t)
 }
 
 func labPrintUp(cmd *cobra.Command, output string, up labUpResult) error {
@@ -239,6 +217,9 @@ func labPrintUp(cmd *cobra.Command, output string, up labUpResult) error {
 		fmt.Fprintf(w, "lab %s is up: %d switches, %d hosts, %d links between switches, in %.1f s\n",
 			up.Name, up.Switches, up.Hosts, up.Links, up.Seconds)
 		fmt.Fprintf(w, "controller: %s\n", strings.Join(up.Controllers, ", "))
+		for _, r := range up.Remarks {
+			fmt.Fprintln(w, "remark:", r)
+		}
 		if up.Mapping != nil {
 			for _, l := range up.Loads {
 				fmt.Fprintf(w, "machine %s: %d nodes, %d links to others\n", l.Machine, l.Nodes, l.Cut)

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -11,7 +10,7 @@ import (
 
 func labGraphCommand() *cobra.Command {
 	var name, output string
-	var hybrid bool
+	var source labSource
 	cmd := &cobra.Command{
 		Use:   "graph [TOPOLOGY]",
 		Short: "Show a lab's network, or draw it",
@@ -25,7 +24,7 @@ needs no root: as text, as a drawing (-o svg, -o dot), or as a topology file
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: labForms,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, err := labGraph(cmd.Context(), name, args, hybrid)
+			g, err := labGraph(cmd, name, args, source)
 			if err != nil {
 				return err
 			}
@@ -44,14 +43,14 @@ needs no root: as text, as a drawing (-o svg, -o dot), or as a topology file
 		},
 	}
 	labNameFlag(cmd, &name)
-	labHybridFlag(cmd, &hybrid)
+	source.flags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, dot, svg, json or yaml")
 	return cmd
 }
 
-func labGraph(ctx context.Context, name string, args []string, hybrid bool) (lab.Graph, error) {
+func labGraph(cmd *cobra.Command, name string, args []string, source labSource) (lab.Graph, error) {
 	if len(args) == 1 {
-		t, err := labTopology(args[0], hybrid)
+		t, err := source.read(cmd, args[0])
 		if err != nil {
 			return lab.Graph{}, err
 		}
@@ -62,7 +61,7 @@ func labGraph(ctx context.Context, name string, args []string, hybrid bool) (lab
 		return lab.Graph{}, err
 	}
 	if far != nil {
-		links, err := far.Links(ctx)
+		links, err := far.Links(cmd.Context())
 		return lab.Graph{Topology: far.Topology, Links: links}, err
 	}
 	return l.Graph()

@@ -10,6 +10,7 @@ import (
 
 func labMapCommand() *cobra.Command {
 	var file, output string
+	var source labSource
 	cmd := &cobra.Command{
 		Use:   "map TOPOLOGY --machines FILE",
 		Short: "Show on which machine each node of a lab would run",
@@ -39,7 +40,7 @@ A resource file, every key but name, ssh and address being optional:
 			if err := labCheckOutput(output); err != nil {
 				return err
 			}
-			topo, err := labTopology(args[0], false)
+			topo, err := source.read(cmd, args[0])
 			if err != nil {
 				return err
 			}
@@ -71,6 +72,7 @@ A resource file, every key but name, ssh and address being optional:
 			})
 		},
 	}
+	source.answersFlag(cmd)
 	labMachinesFlag(cmd, &file)
 	cmd.MarkFlagRequired("machines")
 	labOutputFlag(cmd, &output)

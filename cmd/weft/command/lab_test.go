@@ -81,6 +81,29 @@ func TestLabGraphOffline(t *testing.T) {
 	}
 }
 
+// A file of another tool is read as one of ours, once what it leaves open is answered.
+func TestLabOfAnotherTool(t *testing.T) {
+	file := writeFile(t, "two.clab.yml", `
+topology:
+  kinds: {nokia_srlinux: {image: ghcr.io/nokia/srlinux}}
+  nodes:
+    srl1: {kind: nokia_srlinux}
+    srl2: {kind: nokia_srlinux}
+  links: [{endpoints: ["srl1:e1-1", "srl2:e1-1"]}]
+`)
+	want := "2 nodes (srl1, srl2) of kind nokia_srlinux: a lab cannot run it. Say what stands in: --as nokia_srlinux=KIND"
+	if _, err := runLab(t, "graph", file); err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+	out, err := runLab(t, "graph", file, "--as", "nokia_srlinux=router", "--as", "srl2=bridge", "-o", "yaml")
+	if err != nil || !strings.Contains(out, "kind: router") || !strings.Contains(out, "kind: bridge") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if status, out, errs := weftCommand("check", file); status != 1 || !strings.Contains(out+errs, want) {
+		t.Errorf("check: %d %s%s", status, out, errs)
+	}
+}
+
 func TestLabCompletion(t *testing.T) {
 	for line, want := range map[string]string{
 		"__complete lab up 5":       "5gc:\n",
@@ -97,6 +120,8 @@ func TestLabCompletion(t *testing.T) {
 func TestLabUsageErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"graph star:3":                 "neither a file nor a known form",
+		"graph demo --as srl1":         `--as: "srl1": want NODE=KIND or KIND-IN-THE-FILE=KIND, such as nokia_srlinux=router`,
+		"graph demo --as srl1=cisco":   "allowed: openflow, hybrid, router, bridge, host, none",
 		"graph demo -o pdf":            `--output "pdf": want table, dot, svg, json or yaml`,
 		"up demo -o svg":               `--output "svg": want table, json or yaml`,
 		"up demo --controller here":    `"here" is not a controller's address; allowed: tcp:HOST:PORT, ssl:HOST:PORT, unix:PATH, direct, none`,

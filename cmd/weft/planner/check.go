@@ -111,9 +111,9 @@ func CheckFile(path string) (CheckResult, error) {
 			what = "the file has comments only"
 		}
 		err = errors.New(what + ": a configuration has sections of services, a plan has workers, a topology has switches")
-	case strings.EqualFold(filepath.Ext(path), ".graphml"), strings.EqualFold(filepath.Ext(path), ".gml"):
+	case slices.Contains(drawings, strings.ToLower(filepath.Ext(path))):
 		r.Kind = "topology"
-		topo, err = topology.LoadFile(path)
+		topo, err = topology.Read(path, text, topology.ReadOptions{})
 	case isPlan(text):
 		r.Kind = "plan"
 		_, err = planning.Read(path, text, AllSpecs())
@@ -122,7 +122,7 @@ func CheckFile(path string) (CheckResult, error) {
 		err = errors.New("the file has a name only: a plan has workers, a topology has switches")
 	case isTopology(text):
 		r.Kind = "topology"
-		topo, err = topology.Parse(path, text)
+		topo, err = topology.Read(path, text, topology.ReadOptions{})
 	default:
 		err = config.Check(path, AllSpecs())
 	}
@@ -136,6 +136,9 @@ func CheckFile(path string) (CheckResult, error) {
 	}
 	return r, nil
 }
+
+// drawings are the extensions of files of networks that are not YAML.
+var drawings = []string{".graphml", ".gml", ".py", ".gns3"}
 
 // AllSpecs returns the declarations of all services, to look at, not to run.
 func AllSpecs() []weft.Spec { return services.All(gateway.Process{}) }
@@ -185,7 +188,7 @@ func isNamed(text []byte) bool {
 
 // topologyKey are the beginnings of lines that only a topology has, for files
 // that are not well-formed.
-var topologyKey = regexp.MustCompile(`(?m)^["']?(switches|links|name|controller)["']?\s*:`)
+var topologyKey = regexp.MustCompile(`(?m)^["']?(switches|links|name|controller|topology)["']?\s*:`)
 
 // isTopology reports whether a file is a topology: it has switches, links, a
 // name or a controller, or its hosts are a list; in a configuration they are
@@ -199,6 +202,8 @@ func isTopology(text []byte) bool {
 		switch e.Key {
 		case "switches", "links", "name", "controller":
 			return true
+		case "topology": // containerlab's
+			return e.Value.Kind == document.Mapping
 		case "hosts":
 			if e.Value.Kind == document.List {
 				return true

@@ -39,7 +39,7 @@ openvswitch-switch; nothing of the machine's own Open vSwitch is touched.`,
   weft lab exec h1 -- tcpdump -ni eth0
   weft lab down ring-10`,
 	}
-	cmd.AddCommand(labUpCommand(), labApplyCommand(), labMapCommand(), labDownCommand(), labPruneCommand(), labListCommand(), labShowCommand(), labNodesCommand(), labLogsCommand(), labExecCommand(), labAttendCommand(), labCaptureCommand(), labUsageCommand(), labSetupCommand(), labPingCommand(),
+	cmd.AddCommand(labUpCommand(), labApplyCommand(), labMapCommand(), labDownCommand(), labPruneCommand(), labListCommand(), labShowCommand(), labNodesCommand(), labLogsCommand(), labExecCommand(), labShellCommand(), labAttendCommand(), labCaptureCommand(), labUsageCommand(), labSetupCommand(), labPingCommand(),
 		labIperfCommand(), labTrafficCommand(), labTrafficEndsCommand(), labLinkCommand(), labGraphCommand(), labServeCommand(), labKeeperCommand())
 	return cmd
 }

@@ -218,6 +218,7 @@ func TestLabCommands(t *testing.T) {
 		t.Errorf("exec:\n%s", out)
 	}
 	run(7, "exec", "h1", "--name", name, "--", "sh", "-c", "exit 7")
+	testLabShell(t, weft, name)
 	run(0, "link", "s1", "s2", "silent", "--name", name)
 	run(1, "ping", "h1", "h2", "-i", "10ms", "-W", "100ms", "--name", name)
 	if out := run(0, "graph", "--name", name); !strings.Contains(out, "2→s2:2 (silent)") {

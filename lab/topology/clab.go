@@ -50,21 +50,23 @@ type clabNode struct {
 // interface are the host's. A link between two hosts becomes a bridge. Other kinds, and
 // hosts with several links, are asked about: see Questions. Links that lead out of the
 // lab are left out.
-func draftClab(file string, text []byte, answers Answers) (*draft, map[string]bool, error) {
-	docs, mistakes, ok := document.ReadAll(text, limits())
-	if !ok || len(docs) != 1 {
-		return nil, nil, notTemplate(file, text)
+func draftClab(file string, text []byte, limits document.Limits, answers Answers) (*draft, map[string]bool, error) {
+	docs, mistakes, ok := document.ReadAll(text, limits)
+	if err := notTemplate(file, text); !ok && err != nil {
+		return nil, nil, err
+	}
+	if !ok {
+		return nil, nil, problemsOf(file, mistakes)
+	}
+	if len(docs) != 1 {
+		return nil, nil, nil
 	}
 	topology, _ := docs[0].Get("topology")
 	if nodes, _ := topology.Get("nodes"); topology.Kind != document.Mapping || nodes.Kind == document.List {
 		return nil, nil, notOthers(file, docs[0])
 	}
 	if len(mistakes) > 0 {
-		problems := Problems{}
-		for _, m := range mistakes {
-			problems = append(problems, Problem{File: file, Line: m.Line, What: m.Text})
-		}
-		return nil, nil, problems.first()
+		return nil, nil, problemsOf(file, mistakes)
 	}
 	name, _ := docs[0].Get("name")
 	c := &clab{draft: newDraft(file, name.Text), answers: answers, used: map[string]bool{}, topology: topology, named: map[string]*clabNode{}}
@@ -75,6 +77,15 @@ func draftClab(file string, text []byte, answers Answers) (*draft, map[string]bo
 		}
 	}
 	return c.draft, c.used, nil
+}
+
+// problemsOf returns mistakes of a text as problems.
+func problemsOf(file string, mistakes []document.Mistake) Problems {
+	problems := Problems{}
+	for _, m := range mistakes {
+		problems = append(problems, Problem{File: file, Line: m.Line, What: m.Text})
+	}
+	return problems.first()
 }
 
 // notTemplate says that a text is a template, if that is why it cannot be read.

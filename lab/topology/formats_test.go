@@ -164,6 +164,24 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// Files of others are read within bounds.
+func TestBoundedReads(t *testing.T) {
+	for file, want := range map[string]string{
+		"arcs.graphml": "more than 10 elements", "zoo.gml": "more than 10 keys", "routers.clab.yml": "a lab file has at most 10",
+	} {
+		text, err := os.ReadFile("testdata/formats/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for want, b := range map[string]Bounds{want: {Items: 10}, "switches and hosts; allowed: at most 3 here": {Nodes: 3}} {
+			_, _, err := Import(file, text, ReadOptions{Bounds: b})
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %s", file, err, want)
+			}
+		}
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	a, err := ParseAnswers([]string{"nokia_srlinux=router", "two=host", "wall=none"})
 	if err != nil || len(a) != 3 || a["two"] != StandHost {

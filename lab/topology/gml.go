@@ -13,9 +13,9 @@ import (
 // 1997) as the Internet Topology Zoo, NetworkX and yEd write it: nodes become
 // switches named by their label, with a host each, edges become links. LinkSpeedRaw
 // (bit/s) gives the rate, Latitude and Longitude of both ends the delay. Groups of yEd
-// are left out, their nodes are not.
-func draftGML(path, text string) (*draft, error) {
-	r := &gmlReader{path: path, rest: text, line: 1}
+// are left out, their nodes are not. It reads at most so many pairs.
+func draftGML(path, text string, most int) (*draft, error) {
+	r := &gmlReader{path: path, rest: text, line: 1, most: most}
 	top, err := r.list(0)
 	if err != nil {
 		return nil, err
@@ -79,6 +79,7 @@ func (p gmlPair) text(key string) string {
 type gmlReader struct {
 	path, rest  string
 	line, pairs int
+	most        int // pairs
 }
 
 // gmlDepth is how deep lists may be in lists.
@@ -101,8 +102,8 @@ func (r *gmlReader) list(depth int) ([]gmlPair, error) {
 		case !unicode.IsLetter(rune(key[0])):
 			return nil, r.fail("%s is not a key, which begins with a letter", document.Quoted(shortened(key)))
 		}
-		if r.pairs++; r.pairs > mostItems {
-			return nil, r.fail("more than %d keys", mostItems)
+		if r.pairs++; r.pairs > r.most {
+			return nil, r.fail("more than %d keys", r.most)
 		}
 		p := gmlPair{key: key, line: r.line}
 		switch v := r.token(); {

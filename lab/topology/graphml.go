@@ -11,11 +11,8 @@ import (
 	"github.com/weft-sdn/weft/internal/document"
 )
 
-// The bounds of XML.
-const (
-	xmlDepth    = 64
-	mostElement = mostItems
-)
+// xmlDepth is how deep elements may be in elements.
+const xmlDepth = 64
 
 // element is one of an XML document, with its text and what is in it.
 type element struct {
@@ -59,8 +56,9 @@ func (e *element) find(name string) *element {
 	return nil
 }
 
-// readXML reads a document that is in UTF-8, whatever it says of its encoding.
-func readXML(path string, text []byte) (*element, error) {
+// readXML reads a document that is in UTF-8, whatever it says of its encoding, with at
+// most so many elements.
+func readXML(path string, text []byte, most int) (*element, error) {
 	d := xml.NewDecoder(bytes.NewReader(text))
 	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
 	fail := func(format string, args ...any) error {
@@ -83,8 +81,8 @@ func readXML(path string, text []byte) (*element, error) {
 		in := open[len(open)-1]
 		switch t := token.(type) {
 		case xml.StartElement:
-			if count++; count > mostElement {
-				return nil, fail("more than %d elements", mostElement)
+			if count++; count > most {
+				return nil, fail("more than %d elements", most)
 			}
 			if len(open) > xmlDepth {
 				return nil, fail("more than %d elements in one another", xmlDepth)
@@ -116,9 +114,9 @@ type graphML struct {
 type graphMLKey struct{ of, name string }
 
 // draftGraphML reads a network in GraphML as yEd, NetworkX and the Internet Topology
-// Zoo write it; see draftGML.
-func draftGraphML(path string, text []byte) (*draft, error) {
-	root, err := readXML(path, text)
+// Zoo write it, with at most so many elements; see draftGML.
+func draftGraphML(path string, text []byte, most int) (*draft, error) {
+	root, err := readXML(path, text, most)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"bytes"
+	"cmp"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -57,6 +58,8 @@ var graphOfGML = regexp.MustCompile(`(?m)^[ \t]*graph\s*\[`)
 // draftOf returns the draft of a file of another tool; nil for a lab file or one of
 // Topology3D. The text comes back in UTF-8.
 func draftOf(file string, text []byte, o ReadOptions) (*draft, []byte, error) {
+	limits := limits()
+	limits.Items = cmp.Or(o.Bounds.Items, limits.Items)
 	text, err := decode(text)
 	if err != nil {
 		return nil, nil, Problem{File: file, Line: 1, What: document.Wording("%v", err)}
@@ -67,15 +70,15 @@ func draftOf(file string, text []byte, o ReadOptions) (*draft, []byte, error) {
 	var used map[string]bool // answers
 	switch {
 	case bytes.HasPrefix(begin, []byte("<")):
-		d, err = draftGraphML(file, text)
+		d, err = draftGraphML(file, text, limits.Items)
 	case extension == ".gml" || !bytes.HasPrefix(begin, []byte("{")) && graphOfGML.Match(text):
-		d, err = draftGML(file, string(text))
+		d, err = draftGML(file, string(text), limits.Items)
 	case extension == ".py":
 		err = Problem{File: file, What: "a Python script; if it is Mininet's, run it, with Weft as its controller: docs/networks.md"}
 	case extension == ".graphml":
 		err = Problem{File: file, Line: 1, What: "not GraphML, which begins with <"}
 	case bytes.Contains(text, []byte("topology")), bytes.Contains(text, []byte("nodes")):
-		d, used, err = draftClab(file, text, o.Answers)
+		d, used, err = draftClab(file, text, limits, o.Answers)
 	}
 	if err == nil {
 		err = o.Answers.checkUsed(file, used)

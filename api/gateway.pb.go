@@ -2011,7 +2011,7 @@ const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\rgateway.proto\x12\aweft.v1\x1a\n" +
 	"apps.proto\x1a\fconfig.proto\x1a\x0fcrossings.proto\x1a\x19google/protobuf/any.proto\x1a\n" +
-	"logs.proto\x1a\roptions.proto\x1a\vplans.proto\x1a\rprofile.proto\x1a\vstore.proto\x1a\vtrace.proto\x1a\vwatch.proto\x1a\n" +
+	"logs.proto\x1a\x0enetworks.proto\x1a\roptions.proto\x1a\vplans.proto\x1a\rprofile.proto\x1a\vstore.proto\x1a\vtrace.proto\x1a\vwatch.proto\x1a\n" +
 	"work.proto\"\x14\n" +
 	"\x12ListWorkersRequest\"\x9f\x01\n" +
 	"\x13ListWorkersResponse\x12)\n" +
@@ -2164,7 +2164,7 @@ const file_gateway_proto_rawDesc = "" +
 	"\x04time\x18\x02 \x01(\tR\x04time\x12\x18\n" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\bR\x05state\x12*\n" +
-	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\x93\x19\n" +
+	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\xf9\x19\n" +
 	"\aGateway\x12U\n" +
 	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\"\"\xea\xe0\x18\x1e\b\x01\"\fget services*\fGET /v1/info\x12c\n" +
 	"\n" +
@@ -2178,7 +2178,8 @@ const file_gateway_proto_rawDesc = "" +
 	"\bShowPlan\x12\x18.weft.v1.ShowPlanRequest\x1a\x19.weft.v1.ShowPlanResponse\"\x1b\xea\xe0\x18\x17\b\x03*\x13POST /v1/plans:show\x12`\n" +
 	"\tCheckPlan\x12\x19.weft.v1.CheckPlanRequest\x1a\x1a.weft.v1.CheckPlanResponse\"\x1c\xea\xe0\x18\x18\b\x03*\x14POST /v1/plans:check\x12_\n" +
 	"\tDiffPlans\x12\x19.weft.v1.DiffPlansRequest\x1a\x1a.weft.v1.DiffPlansResponse\"\x1b\xea\xe0\x18\x17\b\x03*\x13POST /v1/plans:diff\x12h\n" +
-	"\vExplainPlan\x12\x1b.weft.v1.ExplainPlanRequest\x1a\x1c.weft.v1.ExplainPlanResponse\"\x1e\xea\xe0\x18\x1a\b\x03*\x16POST /v1/plans:explain\x12\x84\x01\n" +
+	"\vExplainPlan\x12\x1b.weft.v1.ExplainPlanRequest\x1a\x1c.weft.v1.ExplainPlanResponse\"\x1e\xea\xe0\x18\x1a\b\x03*\x16POST /v1/plans:explain\x12d\n" +
+	"\tImportLab\x12\x19.weft.v1.ImportLabRequest\x1a\x1a.weft.v1.ImportLabResponse\" \xea\xe0\x18\x1c\b\x01*\x18POST /v1/networks:import\x12\x84\x01\n" +
 	"\tGetConfig\x12\x19.weft.v1.GetConfigRequest\x1a\x16.weft.v1.Configuration\"D\xea\xe0\x18@\b\x03\"\vconfig show*\x0eGET /v1/config*\x1fGET /v1/config/history/{number}\x12q\n" +
 	"\vApplyConfig\x12\x1b.weft.v1.ApplyConfigRequest\x1a\x1c.weft.v1.ApplyConfigResponse\"'\xea\xe0\x18#\b\x03\x10\x01\"\fconfig apply*\x0fPOST /v1/config\x12x\n" +
 	"\vListConfigs\x12\x1b.weft.v1.ListConfigsRequest\x1a\x1c.weft.v1.ListConfigsResponse\".\xea\xe0\x18*\b\x03\"\x0econfig history*\x16GET /v1/config/history\x12\x83\x01\n" +
@@ -2250,36 +2251,38 @@ var file_gateway_proto_goTypes = []any{
 	(*CheckPlanRequest)(nil),      // 33: weft.v1.CheckPlanRequest
 	(*DiffPlansRequest)(nil),      // 34: weft.v1.DiffPlansRequest
 	(*ExplainPlanRequest)(nil),    // 35: weft.v1.ExplainPlanRequest
-	(*GetConfigRequest)(nil),      // 36: weft.v1.GetConfigRequest
-	(*ApplyConfigRequest)(nil),    // 37: weft.v1.ApplyConfigRequest
-	(*ListConfigsRequest)(nil),    // 38: weft.v1.ListConfigsRequest
-	(*RollbackConfigRequest)(nil), // 39: weft.v1.RollbackConfigRequest
-	(*GetStoreRequest)(nil),       // 40: weft.v1.GetStoreRequest
-	(*ReadStoreRequest)(nil),      // 41: weft.v1.ReadStoreRequest
-	(*RepairStoreRequest)(nil),    // 42: weft.v1.RepairStoreRequest
-	(*GetWorkRequest)(nil),        // 43: weft.v1.GetWorkRequest
-	(*GetScalingRequest)(nil),     // 44: weft.v1.GetScalingRequest
-	(*ListCrossingsRequest)(nil),  // 45: weft.v1.ListCrossingsRequest
-	(*TakeProfileRequest)(nil),    // 46: weft.v1.TakeProfileRequest
-	(*TracePacketRequest)(nil),    // 47: weft.v1.TracePacketRequest
-	(*WatchPacketsRequest)(nil),   // 48: weft.v1.WatchPacketsRequest
-	(*ReadWorkerLogResponse)(nil), // 49: weft.v1.ReadWorkerLogResponse
-	(*ShowPlanResponse)(nil),      // 50: weft.v1.ShowPlanResponse
-	(*CheckPlanResponse)(nil),     // 51: weft.v1.CheckPlanResponse
-	(*DiffPlansResponse)(nil),     // 52: weft.v1.DiffPlansResponse
-	(*ExplainPlanResponse)(nil),   // 53: weft.v1.ExplainPlanResponse
-	(*Configuration)(nil),         // 54: weft.v1.Configuration
-	(*ApplyConfigResponse)(nil),   // 55: weft.v1.ApplyConfigResponse
-	(*ListConfigsResponse)(nil),   // 56: weft.v1.ListConfigsResponse
-	(*StoreStatus)(nil),           // 57: weft.v1.StoreStatus
-	(*ReadStoreResponse)(nil),     // 58: weft.v1.ReadStoreResponse
-	(*RepairStoreResponse)(nil),   // 59: weft.v1.RepairStoreResponse
-	(*GetWorkResponse)(nil),       // 60: weft.v1.GetWorkResponse
-	(*GetScalingResponse)(nil),    // 61: weft.v1.GetScalingResponse
-	(*ListCrossingsResponse)(nil), // 62: weft.v1.ListCrossingsResponse
-	(*TakeProfileResponse)(nil),   // 63: weft.v1.TakeProfileResponse
-	(*PacketTrace)(nil),           // 64: weft.v1.PacketTrace
-	(*WatchPacketsResponse)(nil),  // 65: weft.v1.WatchPacketsResponse
+	(*ImportLabRequest)(nil),      // 36: weft.v1.ImportLabRequest
+	(*GetConfigRequest)(nil),      // 37: weft.v1.GetConfigRequest
+	(*ApplyConfigRequest)(nil),    // 38: weft.v1.ApplyConfigRequest
+	(*ListConfigsRequest)(nil),    // 39: weft.v1.ListConfigsRequest
+	(*RollbackConfigRequest)(nil), // 40: weft.v1.RollbackConfigRequest
+	(*GetStoreRequest)(nil),       // 41: weft.v1.GetStoreRequest
+	(*ReadStoreRequest)(nil),      // 42: weft.v1.ReadStoreRequest
+	(*RepairStoreRequest)(nil),    // 43: weft.v1.RepairStoreRequest
+	(*GetWorkRequest)(nil),        // 44: weft.v1.GetWorkRequest
+	(*GetScalingRequest)(nil),     // 45: weft.v1.GetScalingRequest
+	(*ListCrossingsRequest)(nil),  // 46: weft.v1.ListCrossingsRequest
+	(*TakeProfileRequest)(nil),    // 47: weft.v1.TakeProfileRequest
+	(*TracePacketRequest)(nil),    // 48: weft.v1.TracePacketRequest
+	(*WatchPacketsRequest)(nil),   // 49: weft.v1.WatchPacketsRequest
+	(*ReadWorkerLogResponse)(nil), // 50: weft.v1.ReadWorkerLogResponse
+	(*ShowPlanResponse)(nil),      // 51: weft.v1.ShowPlanResponse
+	(*CheckPlanResponse)(nil),     // 52: weft.v1.CheckPlanResponse
+	(*DiffPlansResponse)(nil),     // 53: weft.v1.DiffPlansResponse
+	(*ExplainPlanResponse)(nil),   // 54: weft.v1.ExplainPlanResponse
+	(*ImportLabResponse)(nil),     // 55: weft.v1.ImportLabResponse
+	(*Configuration)(nil),         // 56: weft.v1.Configuration
+	(*ApplyConfigResponse)(nil),   // 57: weft.v1.ApplyConfigResponse
+	(*ListConfigsResponse)(nil),   // 58: weft.v1.ListConfigsResponse
+	(*StoreStatus)(nil),           // 59: weft.v1.StoreStatus
+	(*ReadStoreResponse)(nil),     // 60: weft.v1.ReadStoreResponse
+	(*RepairStoreResponse)(nil),   // 61: weft.v1.RepairStoreResponse
+	(*GetWorkResponse)(nil),       // 62: weft.v1.GetWorkResponse
+	(*GetScalingResponse)(nil),    // 63: weft.v1.GetScalingResponse
+	(*ListCrossingsResponse)(nil), // 64: weft.v1.ListCrossingsResponse
+	(*TakeProfileResponse)(nil),   // 65: weft.v1.TakeProfileResponse
+	(*PacketTrace)(nil),           // 66: weft.v1.PacketTrace
+	(*WatchPacketsResponse)(nil),  // 67: weft.v1.WatchPacketsResponse
 }
 var file_gateway_proto_depIdxs = []int32{
 	3,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
@@ -2307,54 +2310,56 @@ var file_gateway_proto_depIdxs = []int32{
 	33, // 22: weft.v1.Gateway.CheckPlan:input_type -> weft.v1.CheckPlanRequest
 	34, // 23: weft.v1.Gateway.DiffPlans:input_type -> weft.v1.DiffPlansRequest
 	35, // 24: weft.v1.Gateway.ExplainPlan:input_type -> weft.v1.ExplainPlanRequest
-	36, // 25: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
-	37, // 26: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
-	38, // 27: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
-	39, // 28: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
-	40, // 29: weft.v1.Gateway.GetStore:input_type -> weft.v1.GetStoreRequest
-	41, // 30: weft.v1.Gateway.ReadStore:input_type -> weft.v1.ReadStoreRequest
-	42, // 31: weft.v1.Gateway.RepairStore:input_type -> weft.v1.RepairStoreRequest
-	15, // 32: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
-	17, // 33: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
-	19, // 34: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
-	21, // 35: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
-	43, // 36: weft.v1.Gateway.GetWork:input_type -> weft.v1.GetWorkRequest
-	44, // 37: weft.v1.Gateway.GetScaling:input_type -> weft.v1.GetScalingRequest
-	45, // 38: weft.v1.Gateway.ListCrossings:input_type -> weft.v1.ListCrossingsRequest
-	46, // 39: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
-	47, // 40: weft.v1.Gateway.TracePacket:input_type -> weft.v1.TracePacketRequest
-	48, // 41: weft.v1.Gateway.WatchPackets:input_type -> weft.v1.WatchPacketsRequest
-	13, // 42: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
-	26, // 43: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
-	1,  // 44: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
-	49, // 45: weft.v1.Gateway.ReadWorkerLog:output_type -> weft.v1.ReadWorkerLogResponse
-	6,  // 46: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
-	11, // 47: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
-	8,  // 48: weft.v1.Gateway.ListPlans:output_type -> weft.v1.ListPlansResponse
-	11, // 49: weft.v1.Gateway.RollbackPlan:output_type -> weft.v1.ApplyPlanResponse
-	50, // 50: weft.v1.Gateway.ShowPlan:output_type -> weft.v1.ShowPlanResponse
-	51, // 51: weft.v1.Gateway.CheckPlan:output_type -> weft.v1.CheckPlanResponse
-	52, // 52: weft.v1.Gateway.DiffPlans:output_type -> weft.v1.DiffPlansResponse
-	53, // 53: weft.v1.Gateway.ExplainPlan:output_type -> weft.v1.ExplainPlanResponse
-	54, // 54: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
-	55, // 55: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
-	56, // 56: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
-	55, // 57: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
-	57, // 58: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
-	58, // 59: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
-	59, // 60: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
-	16, // 61: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
-	18, // 62: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
-	20, // 63: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
-	23, // 64: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
-	60, // 65: weft.v1.Gateway.GetWork:output_type -> weft.v1.GetWorkResponse
-	61, // 66: weft.v1.Gateway.GetScaling:output_type -> weft.v1.GetScalingResponse
-	62, // 67: weft.v1.Gateway.ListCrossings:output_type -> weft.v1.ListCrossingsResponse
-	63, // 68: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
-	64, // 69: weft.v1.Gateway.TracePacket:output_type -> weft.v1.PacketTrace
-	65, // 70: weft.v1.Gateway.WatchPackets:output_type -> weft.v1.WatchPacketsResponse
-	42, // [42:71] is the sub-list for method output_type
-	13, // [13:42] is the sub-list for method input_type
+	36, // 25: weft.v1.Gateway.ImportLab:input_type -> weft.v1.ImportLabRequest
+	37, // 26: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
+	38, // 27: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
+	39, // 28: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
+	40, // 29: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
+	41, // 30: weft.v1.Gateway.GetStore:input_type -> weft.v1.GetStoreRequest
+	42, // 31: weft.v1.Gateway.ReadStore:input_type -> weft.v1.ReadStoreRequest
+	43, // 32: weft.v1.Gateway.RepairStore:input_type -> weft.v1.RepairStoreRequest
+	15, // 33: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
+	17, // 34: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
+	19, // 35: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
+	21, // 36: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
+	44, // 37: weft.v1.Gateway.GetWork:input_type -> weft.v1.GetWorkRequest
+	45, // 38: weft.v1.Gateway.GetScaling:input_type -> weft.v1.GetScalingRequest
+	46, // 39: weft.v1.Gateway.ListCrossings:input_type -> weft.v1.ListCrossingsRequest
+	47, // 40: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
+	48, // 41: weft.v1.Gateway.TracePacket:input_type -> weft.v1.TracePacketRequest
+	49, // 42: weft.v1.Gateway.WatchPackets:input_type -> weft.v1.WatchPacketsRequest
+	13, // 43: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
+	26, // 44: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
+	1,  // 45: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
+	50, // 46: weft.v1.Gateway.ReadWorkerLog:output_type -> weft.v1.ReadWorkerLogResponse
+	6,  // 47: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
+	11, // 48: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
+	8,  // 49: weft.v1.Gateway.ListPlans:output_type -> weft.v1.ListPlansResponse
+	11, // 50: weft.v1.Gateway.RollbackPlan:output_type -> weft.v1.ApplyPlanResponse
+	51, // 51: weft.v1.Gateway.ShowPlan:output_type -> weft.v1.ShowPlanResponse
+	52, // 52: weft.v1.Gateway.CheckPlan:output_type -> weft.v1.CheckPlanResponse
+	53, // 53: weft.v1.Gateway.DiffPlans:output_type -> weft.v1.DiffPlansResponse
+	54, // 54: weft.v1.Gateway.ExplainPlan:output_type -> weft.v1.ExplainPlanResponse
+	55, // 55: weft.v1.Gateway.ImportLab:output_type -> weft.v1.ImportLabResponse
+	56, // 56: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
+	57, // 57: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
+	58, // 58: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
+	57, // 59: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
+	59, // 60: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
+	60, // 61: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
+	61, // 62: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
+	16, // 63: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
+	18, // 64: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
+	20, // 65: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
+	23, // 66: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
+	62, // 67: weft.v1.Gateway.GetWork:output_type -> weft.v1.GetWorkResponse
+	63, // 68: weft.v1.Gateway.GetScaling:output_type -> weft.v1.GetScalingResponse
+	64, // 69: weft.v1.Gateway.ListCrossings:output_type -> weft.v1.ListCrossingsResponse
+	65, // 70: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
+	66, // 71: weft.v1.Gateway.TracePacket:output_type -> weft.v1.PacketTrace
+	67, // 72: weft.v1.Gateway.WatchPackets:output_type -> weft.v1.WatchPacketsResponse
+	43, // [43:73] is the sub-list for method output_type
+	13, // [13:43] is the sub-list for method input_type
 	13, // [13:13] is the sub-list for extension type_name
 	13, // [13:13] is the sub-list for extension extendee
 	0,  // [0:13] is the sub-list for field type_name
@@ -2369,6 +2374,7 @@ func file_gateway_proto_init() {
 	file_config_proto_init()
 	file_crossings_proto_init()
 	file_logs_proto_init()
+	file_networks_proto_init()
 	file_options_proto_init()
 	file_plans_proto_init()
 	file_profile_proto_init()

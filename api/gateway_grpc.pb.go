@@ -31,6 +31,7 @@ const (
 	Gateway_CheckPlan_FullMethodName      = "/weft.v1.Gateway/CheckPlan"
 	Gateway_DiffPlans_FullMethodName      = "/weft.v1.Gateway/DiffPlans"
 	Gateway_ExplainPlan_FullMethodName    = "/weft.v1.Gateway/ExplainPlan"
+	Gateway_ImportLab_FullMethodName      = "/weft.v1.Gateway/ImportLab"
 	Gateway_GetConfig_FullMethodName      = "/weft.v1.Gateway/GetConfig"
 	Gateway_ApplyConfig_FullMethodName    = "/weft.v1.Gateway/ApplyConfig"
 	Gateway_ListConfigs_FullMethodName    = "/weft.v1.Gateway/ListConfigs"
@@ -83,6 +84,9 @@ type GatewayClient interface {
 	DiffPlans(ctx context.Context, in *DiffPlansRequest, opts ...grpc.CallOption) (*DiffPlansResponse, error)
 	// What a plan made by weft plan make costs, and why each of its services is on its server.
 	ExplainPlan(ctx context.Context, in *ExplainPlanRequest, opts ...grpc.CallOption) (*ExplainPlanResponse, error)
+	// The lab file that says what a file of another tool says: containerlab's YAML, GraphML or
+	// GML. No lab is made.
+	ImportLab(ctx context.Context, in *ImportLabRequest, opts ...grpc.CallOption) (*ImportLabResponse, error)
 	// The configuration in force, or one of the history.
 	GetConfig(ctx context.Context, in *GetConfigRequest, opts ...grpc.CallOption) (*Configuration, error)
 	// Brings another configuration into force as a difference, or says what that
@@ -247,6 +251,16 @@ func (c *gatewayClient) ExplainPlan(ctx context.Context, in *ExplainPlanRequest,
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ExplainPlanResponse)
 	err := c.cc.Invoke(ctx, Gateway_ExplainPlan_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) ImportLab(ctx context.Context, in *ImportLabRequest, opts ...grpc.CallOption) (*ImportLabResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ImportLabResponse)
+	err := c.cc.Invoke(ctx, Gateway_ImportLab_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -456,6 +470,9 @@ type GatewayServer interface {
 	DiffPlans(context.Context, *DiffPlansRequest) (*DiffPlansResponse, error)
 	// What a plan made by weft plan make costs, and why each of its services is on its server.
 	ExplainPlan(context.Context, *ExplainPlanRequest) (*ExplainPlanResponse, error)
+	// The lab file that says what a file of another tool says: containerlab's YAML, GraphML or
+	// GML. No lab is made.
+	ImportLab(context.Context, *ImportLabRequest) (*ImportLabResponse, error)
 	// The configuration in force, or one of the history.
 	GetConfig(context.Context, *GetConfigRequest) (*Configuration, error)
 	// Brings another configuration into force as a difference, or says what that
@@ -541,6 +558,9 @@ func (UnimplementedGatewayServer) DiffPlans(context.Context, *DiffPlansRequest) 
 }
 func (UnimplementedGatewayServer) ExplainPlan(context.Context, *ExplainPlanRequest) (*ExplainPlanResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExplainPlan not implemented")
+}
+func (UnimplementedGatewayServer) ImportLab(context.Context, *ImportLabRequest) (*ImportLabResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ImportLab not implemented")
 }
 func (UnimplementedGatewayServer) GetConfig(context.Context, *GetConfigRequest) (*Configuration, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetConfig not implemented")
@@ -826,6 +846,24 @@ func _Gateway_ExplainPlan_Handler(srv interface{}, ctx context.Context, dec func
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(GatewayServer).ExplainPlan(ctx, req.(*ExplainPlanRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_ImportLab_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ImportLabRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).ImportLab(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_ImportLab_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).ImportLab(ctx, req.(*ImportLabRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1190,6 +1228,10 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ExplainPlan",
 			Handler:    _Gateway_ExplainPlan_Handler,
+		},
+		{
+			MethodName: "ImportLab",
+			Handler:    _Gateway_ImportLab_Handler,
 		},
 		{
 			MethodName: "GetConfig",

@@ -154,6 +154,9 @@ var (
 	DiffPlans = Method[DiffPlansRequest, DiffPlansResponse]{"gateway.DiffPlans"}
 	// What a plan made by weft plan make costs, and why each of its services is on its server.
 	ExplainPlan = Method[ExplainPlanRequest, ExplainPlanResponse]{"gateway.ExplainPlan"}
+	// The lab file that says what a file of another tool says: containerlab's YAML, GraphML or
+	// GML. No lab is made.
+	ImportLab = Method[ImportLabRequest, ImportLabResponse]{"gateway.ImportLab"}
 	// The configuration in force, or one of the history.
 	GetConfig = Method[GetConfigRequest, Configuration]{"gateway.GetConfig"}
 	// Brings another configuration into force as a difference, or says what that
@@ -481,6 +484,7 @@ var methods = []AnyMethod{
 	CheckPlan,
 	DiffPlans,
 	ExplainPlan,
+	ImportLab,
 	GetConfig,
 	ApplyConfig,
 	ListConfigs,

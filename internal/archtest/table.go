@@ -123,7 +123,7 @@ var table = []row{
 	{"test", []string{"*", "*/*"}, []string{"*"}},
 	{"docs", []string{"*", "*/*", "cmd/weft/command"}, []string{"*"}}, // tests only
 	{"cmd/weft/cli", []string{"api", "flow", "lab", "lab/*", "plan/*", "internal/asowner", "internal/bitrate", "internal/document"}, []string{"*"}},
-	{"cmd/weft/planning", []string{".", "flow", "api", "plan", "plan/partition", "deploy/config", "deploy/members", "deploy/plans"}, []string{"github.com/spf13/pflag", codes, "google.golang.org/protobuf/"}},
+	{"cmd/weft/planning", []string{".", "flow", "api", "plan", "plan/partition", "deploy/config", "deploy/members", "deploy/plans", "lab/topology"}, []string{"github.com/spf13/pflag", codes, "google.golang.org/protobuf/"}},
 	{"cmd/weft/*", []string{"*", "*/*", "cmd/weft/*"}, []string{"*"}},
 	{"bench/cmd/weft-bench/*", []string{"*", "*/*", "*/*/*", "bench/cmd/weft-bench/*"}, []string{"*"}},
 	{"bench/cmd/weft-bench", []string{"lab", "lab/*", "bench/experiments/*", "bench/cmd/weft-bench/*", "cmd/weft/command", "cmd/weft/planner", "."}, []string{"github.com/spf13/cobra"}},

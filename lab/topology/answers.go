@@ -70,14 +70,14 @@ func (q *Questions) Error() string {
 			nodes = fmt.Sprintf("%d nodes (%s)", n, some(one.Nodes))
 		}
 		lines[i] = fmt.Sprintf("%s:%d: %s of kind %s: %s. Say what stands in: --as %s=KIND, where KIND is one of %s",
-			q.File, one.Line, nodes, one.Kind, one.Why, one.answer(), standIns)
+			q.File, one.Line, nodes, one.Kind, one.Why, one.Key(), standIns)
 	}
 	return strings.Join(lines, "\n")
 }
 
-// answer is what an answer to the question is of: nodes that a lab can run are asked
+// Key is what an answer to the question is of: nodes that a lab can run are asked
 // about one by one.
-func (q *Question) answer() string {
+func (q *Question) Key() string {
 	if q.Kind == clabLinux || q.Kind == clabOVSBridge {
 		return q.Nodes[0]
 	}

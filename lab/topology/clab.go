@@ -236,11 +236,11 @@ func (c *clab) decide() error {
 		case n.kind == clabLinux:
 			one.Why = fmt.Sprintf("it has %d links, and a host has one", n.links)
 		}
-		if i, ok := asked[one.answer()]; ok {
+		if i, ok := asked[one.Key()]; ok {
 			q.List[i].Nodes = append(q.List[i].Nodes, n.id)
 			continue
 		}
-		asked[one.answer()] = len(q.List)
+		asked[one.Key()] = len(q.List)
 		q.List = append(q.List, one)
 	}
 	if len(q.List) > 0 {

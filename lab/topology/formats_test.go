@@ -84,8 +84,8 @@ func readAnswered(path string) (*Topology, Answers, error) {
 	}
 	answers := Answers{}
 	for _, one := range q.List {
-		if answers[one.answer()] = StandIn(KindRouter); one.Kind == clabOVSBridge {
-			answers[one.answer()] = StandIn(KindBridge)
+		if answers[one.Key()] = StandIn(KindRouter); one.Kind == clabOVSBridge {
+			answers[one.Key()] = StandIn(KindBridge)
 		}
 	}
 	topo, err = loadFile(path, ReadOptions{Answers: answers})

@@ -82,7 +82,7 @@ func (fakeNode) Answers() []api.Answer {
 		answerWith(api.GetConfig, &api.Configuration{}), answerWith(api.ApplyConfig, &api.ApplyConfigResponse{}),
 		answerWith(api.ListConfigs, &api.ListConfigsResponse{}), answerWith(api.RollbackConfig, &api.ApplyConfigResponse{}),
 		answerWith(api.GetStore, &api.StoreStatus{}), answerWith(api.ReadStore, &api.ReadStoreResponse{}), answerWith(api.RepairStore, &api.RepairStoreResponse{}),
-		answerWith(api.ExplainPlan, &api.ExplainPlanResponse{}), answerWith(api.DiffPlans, &api.DiffPlansResponse{}),
+		answerWith(api.ExplainPlan, &api.ExplainPlanResponse{}), answerWith(api.DiffPlans, &api.DiffPlansResponse{}), answerWith(api.ImportLab, &api.ImportLabResponse{}),
 	}
 }
 

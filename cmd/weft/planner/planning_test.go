@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -278,6 +279,29 @@ func TestCosts(t *testing.T) {
 	for _, x := range back.Crossings {
 		if x.Us >= 0 || x.PerS != 0 || x.New != "inproc" {
 			t.Errorf("back: %v", x)
+		}
+	}
+}
+
+// A file of another tool comes back as a lab file, once what it leaves open is answered.
+func TestImportLab(t *testing.T) {
+	p := &planning.Planner{}
+	file := []byte("topology:\n  nodes: {srl1: {kind: nokia_srlinux}, s1: {kind: ovs-bridge}}\n  links: [{endpoints: [\"srl1:e1\", \"s1:p1\"]}]\n")
+	m, err := p.ImportLab(t.Context(), &api.ImportLabRequest{Name: "a.clab.yml", File: file})
+	if err != nil || m.Lab != "" || len(m.Questions) != 1 || m.Questions[0].Key != "nokia_srlinux" || m.Questions[0].Line != 2 || !slices.Equal(m.Questions[0].Nodes, []string{"srl1"}) {
+		t.Fatalf("%v, %v", m, err)
+	}
+	m, err = p.ImportLab(t.Context(), &api.ImportLabRequest{Name: "a.clab.yml", File: file, Answers: map[string]string{"nokia_srlinux": "host"}})
+	if want := "name: a\nswitches:\n  - {name: s1}\nhosts:\n  - {name: srl1, switch: s1}\n"; err != nil || m.Lab != want {
+		t.Errorf("%v, %v", m, err)
+	}
+	for want, r := range map[string]*api.ImportLabRequest{
+		"at most 2097152":      {File: make([]byte, 2<<20+1)},
+		"answers: \"a=b\"":     {Answers: map[string]string{"a": "b"}},
+		"f:1: XML of \"html\"": {Name: "f", File: []byte("<html/>")},
+	} {
+		if m, err := p.ImportLab(t.Context(), r); api.KindOf(err) != codes.InvalidArgument || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v, %v", want, m, err)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package planning looks at plans for those who decide about them: it checks, shows,
 // compares and explains them, and says what would become of every process if another
 // took the place of the one in force. The northbound and the command both call it.
-// Nothing is changed.
+// Nothing is changed. It also reads files of networks for clients.
 package planning
 
 import (
@@ -31,7 +31,8 @@ type Planner struct {
 	// Crossings returns what goes between the services now; nil: that is not known.
 	Crossings func(context.Context, *api.ListCrossingsRequest) (*api.ListCrossingsResponse, error)
 
-	making sync.Mutex // is held while a plan is made for a client
+	making    sync.Mutex // is held while a plan is made for a client
+	importing sync.Mutex // is held while a file of a client is read
 }
 
 // Answers returns what the planner answers of the gateway's methods.
@@ -39,6 +40,7 @@ func (p *Planner) Answers() []api.Answer {
 	return []api.Answer{
 		api.AnswerBy(api.ShowPlan, p.ShowPlan), api.AnswerBy(api.CheckPlan, p.CheckPlan),
 		api.AnswerBy(api.DiffPlans, p.DiffPlans), api.AnswerBy(api.ExplainPlan, p.ExplainPlan),
+		api.AnswerBy(api.ImportLab, p.ImportLab),
 	}
 }
 

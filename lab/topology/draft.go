@@ -88,10 +88,10 @@ func (d *draft) lists() []document.Entry {
 }
 
 // topology completes and checks what the draft says.
-func (d *draft) topology(b Bounds, running Running) (*Topology, error) {
+func (d *draft) topology(b Bounds) (*Topology, error) {
 	v := document.Value{Kind: document.Mapping, Line: 1, Entries: append(d.top[:len(d.top):len(d.top)], d.lists()...)}
 	t := &Topology{file: d.file, line: 1, remarks: d.remarks, selfLoops: d.selfLoops}
-	if err := (&reader{file: d.file}).read(v, t, b, running); err != nil {
+	if err := (&reader{file: d.file}).read(v, t, b, Running{}); err != nil {
 		return nil, err
 	}
 	return t, nil

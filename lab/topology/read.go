@@ -15,10 +15,7 @@ const FileForms = "lab files, containerlab's YAML, GraphML (yEd, NetworkX, Topol
 
 // ReadOptions say how a file is read.
 type ReadOptions struct {
-	Bounds Bounds
-	// Running is the lab that is to become what the file says; see ParseChanged. It
-	// is used for lab files and those of containerlab.
-	Running Running
+	Bounds  Bounds
 	Answers Answers // to Questions
 }
 
@@ -31,9 +28,9 @@ func Read(file string, text []byte, o ReadOptions) (*Topology, error) {
 		return nil, err
 	}
 	if d == nil {
-		return parse(file, text, o.Bounds, o.Running)
+		return parse(file, text, o.Bounds, Running{})
 	}
-	return d.topology(o.Bounds, o.Running)
+	return d.topology(o.Bounds)
 }
 
 // Import returns the lab file that says what a file of any of FileForms says, to be

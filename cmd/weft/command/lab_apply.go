@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/internal/document"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/topology"
 
@@ -18,6 +17,7 @@ import (
 func labApplyCommand() *cobra.Command {
 	var name, output string
 	var dryRun bool
+	var source labSource
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
 		Short: "Make a running lab what its changed file says",
@@ -38,9 +38,9 @@ anything is touched. If it fails, or is ended, apply the file again: that comple
 			if err := labCheckOutput(output); err != nil {
 				return err
 			}
-			text, err := labText(cmd, args[0])
+			text, err := source.labFile(cmd, args[0])
 			if err != nil {
-				return fmt.Errorf("read lab file: %w", err)
+				return err
 			}
 			ctx, stop := cli.Signals(cmd)
 			defer stop()
@@ -56,16 +56,9 @@ anything is touched. If it fails, or is ended, apply the file again: that comple
 	}
 	cmd.Flags().StringVar(&name, "name", "", "the lab (default: that of the file's name)")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what differs, and touch nothing")
+	source.answersFlag(cmd)
 	labOutputFlag(cmd, &output)
 	return cmd
-}
-
-// labText reads a lab file, - on standard input.
-func labText(cmd *cobra.Command, path string) ([]byte, error) {
-	if path == "-" {
-		return document.ReadFrom(cmd.InOrStdin(), "standard input")
-	}
-	return document.ReadFile(path)
 }
 
 // labApply applies a changed file to a lab, on this machine or on several.

@@ -219,6 +219,11 @@ func TestLabCommands(t *testing.T) {
 	}
 	run(7, "exec", "h1", "--name", name, "--", "sh", "-c", "exit 7")
 	testLabShell(t, weft, name)
+	other := writeFile(t, "net.clab.yml", "topology:\n  nodes: {s1: {kind: ovs-bridge}, s2: {kind: ovs-bridge}, h1: {kind: linux}, h2: {kind: linux}}\n"+
+		"  links: [{endpoints: [\"s1:a\", \"s2:a\"]}, {endpoints: [\"h1:eth1\", \"s1:b\"]}, {endpoints: [\"h2:eth1\", \"s2:b\"], mtu: 1400}]\n")
+	if out := run(0, "apply", other, "--name", name, "--dry-run"); !strings.Contains(out, "host h2: mtu to be changed from") || strings.Contains(out, "deleted") {
+		t.Errorf("apply of a file of containerlab:\n%s", out)
+	}
 	run(0, "link", "s1", "s2", "silent", "--name", name)
 	run(1, "ping", "h1", "h2", "-i", "10ms", "-W", "100ms", "--name", name)
 	if out := run(0, "graph", "--name", name); !strings.Contains(out, "2→s2:2 (silent)") {

@@ -37,8 +37,9 @@ type clabNode struct {
 	id, kind, image string
 	line            int
 	raw             document.Value
-	role            StandIn // empty until it is known
-	name            string  // in the lab
+	own             []document.Entry // of one that Loom wrote: as in a lab file
+	role            StandIn          // empty until it is known
+	name            string           // in the lab
 	host            clabSettings
 	links           int  // to other nodes
 	attached        bool // of a host: to a switch
@@ -137,6 +138,10 @@ func (c *clab) readNodes() error {
 		if n.kind == "" {
 			return c.fail(e.Line, "the node %q has no kind, and no group or default gives it one", e.Key)
 		}
+		var err error
+		if n.own, err = c.loomLabel(e.Value); err != nil {
+			return err
+		}
 		n.role = c.roleOf(n)
 		c.nodes = append(c.nodes, n)
 		c.named[n.id] = n
@@ -186,6 +191,9 @@ var frr = regexp.MustCompile(`(^|/)frr(outing)?(/|:|@|$)`)
 // roleOf returns what a node is in a lab, as it is answered or as its kind says; empty
 // if that is to be asked.
 func (c *clab) roleOf(n *clabNode) StandIn {
+	if n.own != nil {
+		return loomRole(document.Value{Kind: document.Mapping, Entries: n.own})
+	}
 	for _, what := range []string{n.id, n.kind} {
 		if in, ok := c.answers[what]; ok {
 			c.used[n.id], c.used[n.kind] = true, true
@@ -226,7 +234,7 @@ func (c *clab) decide() error {
 	for _, n := range c.nodes {
 		one := Question{Line: n.line, Kind: n.kind, Nodes: []string{n.id}, Why: "a lab cannot run it"}
 		switch {
-		case n.kind == clabOVSBridge && routed[n] && !c.used[n.id] && !c.used[n.kind]:
+		case n.kind == clabOVSBridge && n.own == nil && routed[n] && !c.used[n.id] && !c.used[n.kind]:
 			one.Why = "as an OpenFlow switch it has no links to routers, as a bridge it has"
 		case n.role != "":
 			continue
@@ -253,7 +261,19 @@ func (c *clab) decide() error {
 // build makes the lab's nodes and links.
 func (c *clab) build() error {
 	var none, left, unread []string
+	defaults, _ := c.topology.Get("defaults")
+	top, err := c.loomLabel(defaults)
+	if err != nil {
+		return err
+	}
+	if top != nil {
+		c.top = without(top, "empty")
+	}
 	for _, n := range c.nodes {
+		if n.own != nil {
+			c.loomNode(n)
+			continue
+		}
 		if n.role == StandNone {
 			none = append(none, n.id)
 			continue
@@ -310,14 +330,19 @@ func (c *clab) placeOf(n *clabNode) []document.Entry {
 // link makes a link of the lab, or attaches a host.
 func (c *clab) link(l clabLink) error {
 	a, b := l.ends[0], l.ends[1]
+	said := func(e document.Entry) bool { return e.Key == "host" } // at the host
 	switch {
+	case slices.ContainsFunc(l.own, said):
+		return nil
 	case a.node == nil || b.node == nil || a.node.role == StandNone || b.node.role == StandNone:
 		return nil
 	case a.node == b.node:
 		c.selfLoops = append(c.selfLoops, cmp.Or(a.node.name, a.node.id))
 		return nil
 	case a.node.role != StandHost && b.node.role != StandHost:
-		c.draft.links = append(c.draft.links, mapping(l.line, entry(l.line, "a", a.node.name), entry(l.line, "b", b.node.name), number(l.line, "mtu", c.mtu(l))))
+		fields := with(without(l.own, "made"), number(l.line, "mtu", c.mtu(l)))
+		fields = with(with(fields, entry(l.line, "b", b.node.name)), entry(l.line, "a", a.node.name))
+		c.draft.links = append(c.draft.links, mapping(l.line, fields...))
 		return nil
 	case a.node.role == StandHost && b.node.role == StandHost:
 		if a.node.attached || b.node.attached {

@@ -12,6 +12,7 @@ import (
 type clabLink struct {
 	ends [2]clabEnd
 	mtu  string
+	own  []document.Entry // of one that Loom wrote: as in a lab file
 	line int
 }
 
@@ -43,6 +44,10 @@ func (c *clab) readLinks() error {
 		}
 		mtu, _ := v.Get("mtu")
 		l := clabLink{line: v.Line, mtu: mtu.Text}
+		var err error
+		if l.own, err = c.loomLabel(v); err != nil {
+			return err
+		}
 		for i, e := range ends.Items {
 			end, leaves, err := c.end(e)
 			if err != nil {

@@ -94,9 +94,7 @@ func readXML(path string, text []byte, most int) (*element, error) {
 		case xml.EndElement:
 			open = open[:len(open)-1]
 		case xml.CharData:
-			if len(in.text) < 64<<10 {
-				in.text = append(in.text, t...)
-			}
+			in.text = append(in.text, t...)
 		}
 	}
 }
@@ -134,6 +132,9 @@ func draftGraphML(path string, text []byte, most int) (*draft, error) {
 	graphs := root.all("graph")
 	if len(graphs) != 1 {
 		return nil, Problem{File: path, Line: root.line, What: document.Wording("%d graphs; allowed: one, with at least one node", len(graphs))}
+	}
+	if top := g.value(graphs[0], "graph", "weft"); top != "" {
+		return g.loom(graphs[0], top)
 	}
 	if err := g.graph(graphs[0]); err != nil {
 		return nil, err

@@ -41,10 +41,13 @@ func labShellCommand() *cobra.Command {
 
 ` + labShellHelp + `
 On a terminal Tab completes names, the arrow keys recall lines, and interrupt ends the
-running command, not the shell. Commands also come from a pipe; the exit status is then
-1 if the last one failed.`,
+running command, not the shell. Commands also come from a pipe, as in
+
+  echo 'h1 ping -c1 h2' | weft lab shell ring-10
+
+The exit status is then 1 if the last one failed.`,
 		Example: `  weft lab shell ring-10
-  echo 'h1 ping -c1 h2' | weft lab shell ring-10`,
+  weft lab shell ring-10 < commands.txt`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {

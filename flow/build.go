@@ -87,6 +87,13 @@ func (m Match) WithVLAN(vid uint16) Match {
 	return m.with(FieldVLAN, uint64(vid&0xfff|VLANPresent))
 }
 
+// WithVLANMasked asks for a tagged frame whose outer tag has the bits of the VLAN identifier that
+// are one in mask.
+func (m Match) WithVLANMasked(vid, mask uint16) Match {
+	m.put(FieldVLAN, 0, uint64(vid&mask&0xfff|VLANPresent), 0, uint64(mask&0xfff|VLANPresent))
+	return m
+}
+
 // WithAnyVLAN asks for a tagged frame, whatever its VLAN.
 func (m Match) WithAnyVLAN() Match {
 	m.put(FieldVLAN, 0, uint64(VLANPresent), 0, uint64(VLANPresent))

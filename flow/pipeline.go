@@ -82,6 +82,7 @@ const (
 	PriorityCircuitLabelled = 31000 // labelled frames at an end: dropped, for Open vSwitch 3.1 aborts where it encapsulates one
 	PriorityCircuitCast     = 30600 // of a vpws: broadcast and multicast, by a meter of their own
 	PriorityCircuit         = 30500 // frames at an end: to their tunnel
+	PriorityCircuitRest     = 30400 // of an end that is a port where others have VLANs; one above, broadcast and multicast of a vpws
 
 	// Of chains, below circuits and above virtual networks.
 	PriorityChainBack   = 29900 // what functions of chains send: to the next; one below, the packets back
@@ -115,6 +116,7 @@ const (
 	PriorityCircuitInner  = 1000 // in TableCircuits; above it broadcast and multicast, then labelled frames
 	PriorityCircuitTagged = 1060 // in TableCircuits: frames of an end by how many tags of the customer's they have
 	PriorityCircuitTags   = 900  // frames of a circuit on their way out
+	PriorityCircuitOther  = 1070 // in TableCircuits: those of a VLAN that another end of the port has, dropped
 	PriorityLANBack       = 1050 // of a vpls: frames on their way out by the port that they came in by
 	PriorityLANOut        = 1040 // by another
 	PriorityLANForged     = 1030 // of a vpls, and of payload ip: frames whose sender is a group
@@ -252,9 +254,10 @@ var writers = []Writer{
 		Priorities: []Priorities{
 			{Table: TableIngress, Base: PriorityCircuitRing, Top: PriorityCircuitRing, Doc: "circuits: probes that a customer has passed on from one end to another, to the controller"},
 			{Table: TableIngress, Base: PriorityCircuitLabelled, Top: PriorityCircuitLabelled, Doc: "circuits: labelled frames from customers, dropped"},
-			{Table: TableIngress, Base: PriorityCircuit, Top: PriorityCircuitCast, Doc: "circuits: frames of an end, to the tunnel; broadcast and multicast of a vpws through a meter"},
+			{Table: TableIngress, Base: PriorityCircuitRest, Top: PriorityCircuitCast, Doc: "circuits: frames of an end, to the tunnel; broadcast and multicast of a vpws through a meter; below, those of a port where other ends have VLANs"},
 			{Table: TableCircuits, Base: PriorityCircuitInner, Top: PriorityCircuitInner + 2, Doc: "circuits: frames of an end with two tags, to the tunnel; above, broadcast and multicast, through a meter, and labelled ones, dropped"},
 			{Table: TableCircuits, Base: PriorityCircuitTagged, Top: PriorityCircuitTagged + 1, Doc: "circuits: frames of an end by how many tags of the customer's own they have; too many, dropped"},
+			{Table: TableCircuits, Base: PriorityCircuitOther, Top: PriorityCircuitOther, Doc: "circuits: frames on their way out at a port, of a VLAN that another end has there: dropped"},
 			{Table: TableCircuits, Base: PriorityCircuitTags, Top: PriorityCircuitTags, Doc: "circuits: the tags of an end put on, and out"},
 			{Table: TableCircuits, Base: PriorityLANUnknown, Top: PriorityLANBack, Doc: "vpls, and payload ip: frames of an end by their sender; those of an unknown one to the controller, too; above, of a vpls: frames on their way out"},
 			{Table: TableLabels, Base: PriorityCircuitLabel, Top: PriorityCircuitLabel, Doc: "circuits: the label taken off at the end"},

@@ -154,9 +154,9 @@ func (t *portTable) findReserved(ev *api.FlowsObserved) bool {
 	if err != nil {
 		return false
 	}
-	for owner, priority := range reserving {
+	for owner := range reserving {
 		if ev.Owner == owner.String() {
-			return t.edge(sw).findReserved(owner, priority, ev.Flows)
+			return t.edge(sw).findReserved(owner, ev.Flows)
 		}
 	}
 	return false

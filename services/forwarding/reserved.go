@@ -1,6 +1,7 @@
 package forwarding
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -21,9 +22,9 @@ type portVLAN struct {
 	vlan uint16
 }
 
-// reserving are the services with reservations, by what they own, and of each the priority
-// of an entry in TableIngress that matches all packets of such a port or VLAN.
-var reserving = map[flow.Owner]uint16{flow.OwnerChains: flow.PriorityChainPort, flow.OwnerCircuits: flow.PriorityCircuit}
+// reserving are the services with reservations, by what they own, and of each the priorities
+// of an entry in TableIngress that matches all packets of such a port, or of VLANs.
+var reserving = map[flow.Owner][]uint16{flow.OwnerChains: {flow.PriorityChainPort}, flow.OwnerCircuits: {flow.PriorityCircuit, flow.PriorityCircuitRest}}
 
 // has reports whether something is reserved. While the service does not run, what the switch
 // has of it goes on.
@@ -74,20 +75,26 @@ func (p *edgePorts) reservation(o flow.Owner) *reservation {
 	return r
 }
 
-func (p *edgePorts) findReserved(owner flow.Owner, priority uint16, list []*api.FlowEntry) bool {
+func (p *edgePorts) findReserved(owner flow.Owner, list []*api.FlowEntry) bool {
 	found := map[portVLAN]bool{}
 	for _, m := range list {
 		_, entry, err := m.Entry()
-		if err != nil || entry.Table != flow.TableIngress || entry.Priority != priority {
+		if err != nil || entry.Table != flow.TableIngress || !slices.Contains(reserving[owner], entry.Priority) {
 			continue
 		}
-		k := portVLAN{entry.Match.Key.InPort, entry.Match.Key.VLAN &^ flow.VLANPresent}
-		match := flow.Match{}.WithInPort(k.port)
-		if k.vlan != 0 {
-			match = match.WithVLAN(k.vlan)
+		port := entry.Match.Key.InPort
+		if entry.Match == (flow.Match{}).WithInPort(port) {
+			found[portVLAN{port, 0}] = true
+			continue
 		}
-		if entry.Match == match {
-			found[k] = true
+		id, mask := entry.Match.Key.VLAN, cmp.Or(entry.Match.Mask.VLAN, 0xfff|flow.VLANPresent)
+		if entry.Match != (flow.Match{}).WithInPort(port).WithVLANMasked(id, mask) {
+			continue
+		}
+		for vlan := uint16(1); vlan <= 4094; vlan++ {
+			if (vlan|flow.VLANPresent)&mask == id&mask {
+				found[portVLAN{port, vlan}] = true
+			}
 		}
 	}
 	p.mu.Lock()

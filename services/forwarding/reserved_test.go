@@ -100,6 +100,19 @@ func TestReservedByAnEarlierRun(t *testing.T) {
 	is("an end of a VLAN", false)
 	e.findReserved(ofCircuits(circuit))
 	is("a whole end", true)
+	e.findReserved(ofCircuits(tagged))
+	is("an end of a VLAN again", false)
+	circuit.Priority = flow.PriorityCircuitRest
+	e.findReserved(ofCircuits(circuit))
+	is("a whole end beside VLANs", true)
+	tagged.Match = flow.Match{}.WithInPort(at.Port).WithVLANMasked(4, 0xffe)
+	e.findReserved(ofCircuits(tagged))
+	p := e.edge(at.Switch)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if of := p.reservedVLANs(); len(of) != 2 || len(of[4]) != 1 || len(of[5]) != 1 {
+		t.Errorf("a block of VLANs: found %v, want 4 and 5", of)
+	}
 }
 
 // TestReservedVLANs: frames of a VLAN are flooded to no port where it is a circuit's, by the

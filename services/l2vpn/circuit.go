@@ -3,7 +3,6 @@ package l2vpn
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -33,67 +32,6 @@ type circuit struct {
 
 	from, until time.Time // zero: from ever, for ever
 	loopUntil   time.Time
-}
-
-// An end is where a customer is attached.
-type end struct {
-	at          flow.Location
-	vlan, inner uint16 // 0: none
-}
-
-// tags returns how many tags frames have there that are the circuit's.
-func (e end) tags() int {
-	switch {
-	case e.inner != 0:
-		return 2
-	case e.vlan != 0:
-		return 1
-	}
-	return 0
-}
-
-// String returns the end as SWITCH:PORT.VLAN.INNER.
-func (e end) String() string {
-	s := fmt.Sprintf("%v:%d", e.at.Switch, uint32(e.at.Port))
-	for _, v := range []uint16{e.vlan, e.inner} {
-		if v != 0 {
-			s += fmt.Sprintf(".%d", v)
-		}
-	}
-	return s
-}
-
-// parseEnd reads SWITCH:PORT, SWITCH:PORT.VLAN or SWITCH:PORT.VLAN.INNER.
-func parseEnd(text string) (e end, err error) {
-	wrong := func(what string, args ...any) (end, error) {
-		return end{}, fmt.Errorf("end %.80q: "+what, append([]any{text}, args...)...)
-	}
-	i := strings.LastIndexByte(text, ':')
-	if i < 0 {
-		return wrong("want SWITCH:PORT, SWITCH:PORT.VLAN or SWITCH:PORT.VLAN.INNER")
-	}
-	if e.at.Switch, err = flow.ParseDPID(text[:i]); err != nil {
-		return wrong("%w", err)
-	}
-	parts := strings.Split(text[i+1:], ".")
-	if len(parts) > 3 {
-		return wrong("want at most two tags")
-	}
-	port, err := strconv.ParseUint(parts[0], 10, 32)
-	if e.at.Port = flow.Port(port); err != nil || !e.at.Port.Physical() {
-		return wrong("port %.20q: want a number from 1 to %d", parts[0], uint32(flow.PortMax))
-	}
-	for i, v := range []*uint16{&e.vlan, &e.inner} {
-		if len(parts) < i+2 {
-			break
-		}
-		n, err := strconv.ParseUint(parts[i+1], 10, 16)
-		if err != nil || n < 1 || n > 4094 {
-			return wrong("VLAN %.20q: want a number from 1 to 4094", parts[i+1])
-		}
-		*v = uint16(n)
-	}
-	return e, nil
 }
 
 // readCircuit returns what a client wants, in one form.
@@ -149,8 +87,8 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 			return wrong("%w", err)
 		}
 		for _, o := range c.ends {
-			if o.clashes(e) {
-				return wrong("ends %v and %v take the same frames", o, e)
+			if why := o.unjoined(e); why != "" {
+				return wrong("ends %v and %v %s", o, e, why)
 			}
 		}
 		c.ends = append(c.ends, e)
@@ -158,6 +96,9 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 	}
 	if n := len(c.ends); c.Type == vpws && n != 2 {
 		return wrong("it has %d ends: a vpws has two", n)
+	}
+	if i := slices.IndexFunc(c.ends, func(e end) bool { return e.list != "" }); i >= 0 && c.ip() {
+		return wrong("end %v: payload ip drops tagged frames, and those of a list of VLANs keep their tags; want payload ethernet, or one VLAN", c.ends[i])
 	}
 	if c.Type == vpls && c.ip() {
 		return wrong("payload ip: a vpls tells customers' devices by the Ethernet addresses that ip does without; want a vpws, or payload ethernet")
@@ -266,11 +207,6 @@ func (c *circuit) follow(old *circuit) {
 
 // message returns the circuit as it is stored.
 func (c *circuit) message() *api.Circuit { return c.Circuit }
-
-// clashes reports whether two ends take some of the same frames.
-func (e end) clashes(o end) bool {
-	return e.at == o.at && (e.vlan == 0 || o.vlan == 0 || e.vlan == o.vlan && (e.inner == 0 || o.inner == 0 || e.inner == o.inner))
-}
 
 // switches returns the switches of the ends, and of the tree of a vpls.
 func (c *circuit) switches() (list []flow.DPID) {

@@ -57,7 +57,7 @@ func (c *circuit) counts(i int, e *flow.Entry) (kind int, ok bool) {
 	switch {
 	case e.Match.Key.TunnelID&(tagsAsked|secondTags) != 0:
 		return dropped, e.Match.Key.TunnelID&^(tagsAsked|secondTags) == c.came(i)
-	case c.Type == vpls && e.Table == flow.TableCircuits && e.Match.Key.TunnelID == uint64(c.Members[i].Label):
+	case e.Table == flow.TableCircuits && e.Match.Key.TunnelID == uint64(c.Members[i].Label):
 		return sent, true
 	case (c.Type == vpls || c.ip()) && e.Match.Key.TunnelID == c.came(i):
 		if e.Table == flow.TableLabels && e.Priority == flow.PriorityLANKnown {
@@ -69,8 +69,12 @@ func (c *circuit) counts(i int, e *flow.Entry) (kind int, ok bool) {
 	case c.ip():
 		return 0, false
 	}
-	var s set
+	s := set{}
 	s.ingress(c.Id, c.ends[i], 0, c.Members[i].StormMeter, nil)
+	if c.ends[i].whole() { // also while other ends have VLANs of its port
+		s.besides = besides{c.ends[i]: "1"}
+		s.ingress(c.Id, c.ends[i], 0, c.Members[i].StormMeter, nil)
+	}
 	return received, slices.ContainsFunc(s.entries, func(o flow.Entry) bool { return o.Cookie.ID() != 0 && o.Key() == e.Key() })
 }
 

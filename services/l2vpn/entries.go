@@ -1,6 +1,7 @@
 package l2vpn
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ const labelTTL = 64
 
 // A set is what a switch should have of circuits.
 type set struct {
+	besides besides
 	entries []flow.Entry
 	groups  []flow.Group
 	meters  []flow.Meter
@@ -106,6 +108,7 @@ func (b *store) redeclare(s *status) {
 // entries adds the entries of a circuit at a switch.
 func (s *status) entries(to *set, sw flow.DPID, cfg *Config, tunnels *tunnelTable) {
 	c := s.circuit
+	to.besides = s.besides
 	if s.phase != inForce {
 		for _, e := range c.ends {
 			if e.at.Switch == sw {
@@ -162,9 +165,12 @@ func (s *set) pairEntries(c *circuit, i int, group uint32, known devices, storm 
 			s.ipEgress(c, i, known)
 		}
 	default:
-		s.ingress(c.Id, e, m.Meter, m.StormMeter, s.admit(c, i, c.spare(1-i, c.carried(i, 1-i)), c.deliver(i, 1-i, group)))
-		if group != 0 {
-			s.egress(c.Id, e, m.Label, leave(c.carried(1-i, i), e))
+		s.ingress(c.Id, e, m.Meter, m.StormMeter, s.admit(c, i, c.spare(1-i, c.carried(i, 1-i)), s.deliver(c, i, 1-i, group)))
+		switch {
+		case group != 0:
+			s.egress(c, i)
+		case s.sieves(e):
+			s.sieve(0, e, m.Label, c.cross(1-i, i))
 		}
 	}
 	if m.Meter != 0 {
@@ -248,15 +254,23 @@ func (s *set) admit(c *circuit, i, spare int, acts []flow.Action) []flow.Action 
 // deliver returns the actions for frames of one end that go to another, after
 // those tags that are not carried are off: by the group of a tunnel, or, without one,
 // on the same switch.
-func (c *circuit) deliver(from, to int, group uint32) []flow.Action {
+func (s *set) deliver(c *circuit, from, to int, group uint32) []flow.Action {
 	var acts []flow.Action
 	if c.ends[from].tags() > 0 && c.carried(from, to) == 0 {
 		acts = append(acts, flow.PopVLAN()) // the last of them
 	}
-	if group == 0 {
-		return append(acts, c.cross(from, to)...)
+	switch {
+	case group != 0:
+		return append(acts, c.cover(to, group)...)
+	case s.sieves(c.ends[to]):
+		return append(acts, toCircuits(uint64(c.Members[to].Label))...)
 	}
-	return append(acts, c.cover(to, group)...)
+	return append(acts, c.cross(from, to)...)
+}
+
+// toCircuits returns the actions by which a frame comes to TableCircuits with a tunnel_id.
+func toCircuits(id uint64) []flow.Action {
+	return []flow.Action{flow.SetTunnelID(id), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()}
 }
 
 // cover returns the actions by which a frame inside a circuit goes to an end by the group of a tunnel.
@@ -274,15 +288,18 @@ func (c *circuit) cross(from, to int) []flow.Action {
 	return acts
 }
 
-// leave returns the actions by which a frame with so many tags leaves at an end.
+// leave returns the actions by which a frame with so many tags leaves at an end. A tag that is
+// carried keeps its type unless the end says which.
 func leave(carried int, e end) (acts []flow.Action) {
 	switch {
+	case carried == 1 && e.kind != 0:
+		acts = append(acts, flow.SaveTag(), flow.PopVLAN(), flow.PushVLAN(e.kind), flow.RestoreTag(), flow.SetVLAN(e.vlan))
 	case carried == 1:
 		acts = append(acts, flow.SetVLAN(e.vlan))
 	case e.inner != 0:
-		acts = append(acts, flow.PushVLAN(flow.EthTypeVLAN), flow.SetVLAN(e.inner), flow.PushVLAN(flow.EthTypeQinQ), flow.SetVLAN(e.vlan))
+		acts = append(acts, flow.PushVLAN(flow.EthTypeVLAN), flow.SetVLAN(e.inner), flow.PushVLAN(cmp.Or(e.kind, flow.EthTypeQinQ)), flow.SetVLAN(e.vlan))
 	case e.vlan != 0:
-		acts = append(acts, flow.PushVLAN(flow.EthTypeVLAN), flow.SetVLAN(e.vlan))
+		acts = append(acts, flow.PushVLAN(cmp.Or(e.kind, flow.EthTypeVLAN)), flow.SetVLAN(e.vlan))
 	}
 	return append(acts, flow.Output(e.at.Port))
 }
@@ -319,46 +336,62 @@ var toMany = flow.MAC{1}
 // many through another, if there is one. Those with
 // two tags come to TableCircuits, the first in the metadata.
 func (s *set) ingress(id uint32, e end, meter, storm uint32, acts []flow.Action) {
-	m := flow.Match{}.WithInPort(e.at.Port)
-	if e.vlan != 0 {
-		m = m.WithVLAN(e.vlan)
-	}
-	enter := func(table uint8, priority, cast uint16) {
+	enter := func(table uint8, priority, cast uint16, m flow.Match) {
 		s.enter(id, flow.Entry{Table: table, Priority: priority, Match: m, Meter: meter, Apply: acts})
 		if storm != 0 {
 			s.enter(id, flow.Entry{Table: table, Priority: cast, Match: m.WithEthDstMasked(toMany, toMany), Meter: storm, Apply: acts})
 		}
 	}
-	if e.inner == 0 {
-		enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast)
-		return
+	m := flow.Match{}.WithInPort(e.at.Port)
+	switch {
+	case s.besides[e] != "":
+		enter(flow.TableIngress, flow.PriorityCircuitRest, flow.PriorityCircuitRest+1, m)
+	case e.list != "":
+		for _, v := range e.list.blocks() {
+			enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast, m.WithVLANMasked(v.id, v.mask))
+		}
+	case e.inner != 0:
+		outer := uint64(flow.VLANPresent | e.vlan)
+		s.enter(0, flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: m.WithVLAN(e.vlan),
+			Apply: []flow.Action{flow.PopVLAN()}, Metadata: outer, MetaMask: ^uint64(0), Goto: flow.TableCircuits})
+		m = m.WithMetadata(outer, ^uint64(0)).WithTunnelID(0).WithVLAN(e.inner) // not once more, of a customer's own tag
+		enter(flow.TableCircuits, flow.PriorityCircuitInner, flow.PriorityCircuitInner+1, m)
+	case e.vlan != 0:
+		enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast, m.WithVLAN(e.vlan))
+	default:
+		enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast, m)
 	}
-	outer := uint64(flow.VLANPresent | e.vlan)
-	s.enter(0, flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: m,
-		Apply: []flow.Action{flow.PopVLAN()}, Metadata: outer, MetaMask: ^uint64(0), Goto: flow.TableCircuits})
-	m = flow.Match{}.WithInPort(e.at.Port).WithMetadata(outer, ^uint64(0)).WithTunnelID(0).WithVLAN(e.inner) // not once more, of a customer's own tag
-	enter(flow.TableCircuits, flow.PriorityCircuitInner, flow.PriorityCircuitInner+1)
 }
 
 // shut adds the entries that drop, uncounted, the frames of an end from which nothing is
 // carried: they would be of the ordinary network else.
 func (s *set) shut(e end) { s.ingress(0, e, 0, 0, nil) }
 
-// egress adds the entries that take the label of an end off and let the frames
-// leave by some actions. What is under the label can be seen in TableCircuits only,
+// egress adds the entries that take the label of an end of a vpws off and let the frames
+// leave. What is under the label can be seen in TableCircuits only,
 // where the label is the tunnel_id.
-func (s *set) egress(id uint32, e end, label uint32, acts []flow.Action) {
+func (s *set) egress(c *circuit, i int) {
+	e, label, carried := c.ends[i], c.Members[i].Label, c.carried(1-i, i)
+	acts := leave(carried, e)
 	m := flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(label).WithMPLSBOS(1)
 	bare := []flow.Action{flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet)}
-	if e.tags() == 0 {
-		s.enter(id, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel, Match: m, Apply: append(bare, acts...)})
+	in := func(id uint32, acts []flow.Action) {
+		s.enter(id, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel, Match: m, Apply: acts})
+	}
+	if e.tags() == 0 && !s.sieves(e) {
+		in(c.Id, append(bare, acts...))
 		return
 	}
 	bare = append([]flow.Action{flow.SetTunnelID(uint64(label))}, bare...)
-	s.enter(id, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel, Match: m,
-		Apply: append(bare, flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action())})
+	bare = append(bare, flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action())
+	if s.sieves(e) {
+		in(0, bare)
+		s.sieve(c.Id, e, label, acts)
+		return
+	}
+	in(c.Id, bare)
 	m = flow.Match{}.WithTunnelID(uint64(label))
-	if acts[0].Kind == flow.ActionSetField { // of the tag that the frames bring
+	if carried > 0 {
 		m = m.WithAnyVLAN()
 	}
 	s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags, Match: m, Apply: acts})

@@ -31,6 +31,9 @@ func (b *store) index(c *circuit, enter bool) {
 			delete(b.tails, tail{sw, m.Label})
 		}
 	}
+	for _, e := range c.ends {
+		b.surround(e.at, c.Name)
+	}
 	if c.Type != vpls {
 		b.wish(c, b.tunnelsOf(c), enter)
 	}

@@ -98,6 +98,9 @@ func (b *store) try(req *api.SetCircuitsRequest) error {
 
 // takes returns whether an end takes a frame with tags at a port.
 func takes(e end, at flow.Location, tags []uint16) bool {
+	if e.list != "" {
+		return e.at == at && len(tags) > 0 && e.list.has(tags[0])
+	}
 	want := slices.DeleteFunc([]uint16{e.vlan, e.inner}, func(v uint16) bool { return v == 0 })
 	return e.at == at && len(tags) >= len(want) && slices.Equal(tags[:len(want)], want)
 }
@@ -112,6 +115,9 @@ func TestEndsNeverShareFrames(t *testing.T) {
 		b := newTestStore(t, kept, defaults())
 		random := func() string {
 			s := fmt.Sprintf("%d:%d", 1+rng.IntN(4), 1+rng.IntN(2))
+			if rng.IntN(5) == 0 {
+				return s + []string{"/10", "/11-12", "/10,12"}[rng.IntN(3)]
+			}
 			for range rng.IntN(3) {
 				s += fmt.Sprintf(".%d", 10+rng.IntN(3))
 			}
@@ -180,7 +186,7 @@ func checkApart(t *testing.T, b *store) {
 				users := map[string]bool{}
 				for name, s := range b.status {
 					for _, e := range s.circuit.ends {
-						if takes(e, flow.Location{Switch: sw, Port: port}, tags) {
+						if at := (flow.Location{Switch: sw, Port: port}); takes(e, at, tags) && (!e.whole() || len(tags) == 0 || !b.vlansAt(at).has(tags[0])) {
 							users[name+e.String()] = true
 						}
 					}
@@ -238,7 +244,8 @@ func TestRefused(t *testing.T) {
 		text string
 	}{
 		{"1:1.10 3:1", codes.FailedPrecondition, "circuit a has 0000000000000001:1.10"},
-		{"1:1 3:1", codes.FailedPrecondition, "circuit a has"},
+		{"1:1/9-11 3:1", codes.FailedPrecondition, "circuit a has 0000000000000001:1.10"},
+		{"2:1 3:1", codes.FailedPrecondition, "circuit a has 0000000000000002:1"},
 		{"1:1.10.5 3:1", codes.FailedPrecondition, "circuit a has"},
 		{"1:7 3:1", codes.FailedPrecondition, "by its internal port 10007"},
 		{"1:9 3:1", codes.FailedPrecondition, "link between switches"},
@@ -250,6 +257,16 @@ func TestRefused(t *testing.T) {
 		{"3:0 4:1", codes.InvalidArgument, "port"},
 		{"3 4:1", codes.InvalidArgument, "want SWITCH:PORT"},
 		{"3:1.1.2.3 4:1", codes.InvalidArgument, "two tags"},
+		{"3:1 3:1.5", codes.InvalidArgument, "take the same frames"},
+		{"3:1/5 3:1.5", codes.InvalidArgument, "take the same frames"},
+		{"3:1.5/6 4:1", codes.InvalidArgument, "want a VLAN, whose tag is taken off, or a list"},
+		{"3:1/6-5 4:1", codes.InvalidArgument, "the lower number first"},
+		{"3:1/ 4:1", codes.InvalidArgument, "1 to 4094"},
+		{"3:1/1-3 4:1/4-6", codes.InvalidArgument, "no VLAN in common"},
+		{"3:1/1-3 4:1.4.5", codes.InvalidArgument, "more than 2 tags"},
+		{"3:1@0x88a8 4:1", codes.InvalidArgument, "no tag is put on"},
+		{"3:1.5@0x9100 4:1", codes.InvalidArgument, "Open vSwitch takes no frame of this type for tagged"},
+		{"3:1.5@0x800 4:1", codes.InvalidArgument, "want 0x8100 or 0x88a8"},
 	} {
 		if err := set("b", strings.Fields(c.ends)...); api.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v; want %v, %q", c.ends, err, c.kind, c.text)

@@ -223,9 +223,15 @@ func (d *drawn) join(v *fabric) {
 		}
 	}
 	for _, o := range d.all {
-		if slices.ContainsFunc(slices.AppendSeq(slices.Clone(o.ends), maps.Keys(d.left[o])), e.clashes) {
+		if slices.ContainsFunc(slices.AppendSeq(slices.Clone(o.ends), maps.Keys(d.left[o])), func(x end) bool {
+			// What a VLAN's new end is sent before its switch has it, the port's end has.
+			return x.clashes(e) || x.at == e.at && x.whole() != e.whole() && d.n > 0
+		}) {
 			return
 		}
+	}
+	if slices.ContainsFunc(v.ends, func(o end) bool { return o.unjoined(e) != "" }) {
+		return
 	}
 	d.host(e.at)
 	d.labels += 2
@@ -246,11 +252,24 @@ func (d *drawn) grow(v *fabric) []arc {
 	return tree
 }
 
+// besides returns what is beside those ends that are ports.
+func (d *drawn) besides() besides {
+	all := besides{}
+	for _, v := range d.all {
+		for _, e := range v.ends {
+			if whole := (end{at: e.at}); e.vlan != 0 {
+				all[whole] = joined(append(all[whole].ranges(), e.vlans().ranges()...))
+			}
+		}
+	}
+	return all
+}
+
 // declareAll gives switches their entries, in any order; between says what to do after each.
 func (d *drawn) declareAll(between func()) {
 	for _, i := range d.r.Perm(len(d.drive) - 1) {
 		sw := flow.DPID(i + 1)
-		var s set
+		s := set{besides: d.besides()}
 		ports := map[flow.Port]map[end]map[string]bool{}
 		for _, v := range d.all {
 			s.lanEntries(v, sw)

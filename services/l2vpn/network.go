@@ -56,7 +56,7 @@ func (n *network) unfit(c *circuit, e end) string {
 		return "the port leads to the node's own routing"
 	case role == "tunnel":
 		return "the port is a tunnel over the node's own routing"
-	case n.roleOf(twin) == "internal" && e.vlan == 0:
+	case n.roleOf(twin) == "internal" && e.whole():
 		return fmt.Sprintf("the node routes for who is at the port, by its internal port %d, and would get nothing any more; an end with a VLAN, %v.100, leaves it the rest",
 			uint32(twin.Port), e)
 	case sw.Connected && n.portOf(e.at) == nil:

@@ -86,7 +86,7 @@ func (b *store) difference(old, now *circuit) (n uint32) {
 			return
 		}
 		for _, sw := range c.switches() {
-			for _, e := range entryTexts(c, sw, b.cfg) {
+			for _, e := range entryTexts(c, sw, b.cfg, b.besidesOf(c)) {
 				have[e] += by
 			}
 		}
@@ -106,8 +106,8 @@ func (b *store) difference(old, now *circuit) (n uint32) {
 
 // entryTexts returns the entries of a circuit at a switch as text, with those of its
 // tunnels' groups that are not there yet.
-func entryTexts(c *circuit, sw flow.DPID, cfg *Config) (list []string) {
-	var s set
+func entryTexts(c *circuit, sw flow.DPID, cfg *Config, by besides) (list []string) {
+	s := set{besides: by}
 	if c.Type == vpls {
 		most, storm := cfg.limits(c)
 		s.lanEntries(&fabric{circuit: c, lan: newLAN(most, cfg.MACAge), active: c.arcs(), trees: [][]arc{c.arcs()}, storm: storm,

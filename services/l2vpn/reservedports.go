@@ -29,11 +29,18 @@ func newReservedPorts() *reservedPorts {
 // add counts the ends of a circuit, or with -1 uncounts them.
 func (r *reservedPorts) add(c *circuit, n int) {
 	for _, e := range c.ends {
-		k := portVLAN{e.at, e.vlan}
-		if r.ends[k] += n; r.ends[k] == 0 {
-			delete(r.ends, k)
+		count := func(vlan uint16) {
+			k := portVLAN{e.at, vlan}
+			if r.ends[k] += n; r.ends[k] == 0 {
+				delete(r.ends, k)
+			}
+			r.changed[k] = true
 		}
-		r.changed[k] = true
+		if e.list != "" {
+			e.list.each(count)
+		} else {
+			count(e.vlan)
+		}
 	}
 }
 

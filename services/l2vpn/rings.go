@@ -87,7 +87,11 @@ func (r *rings) frame(c *circuit, i int, now time.Time) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(i))
 	b = binary.BigEndian.AppendUint64(b, uint64(now.UnixNano()))
 	b = append(b, r.sign(b[start:])...)
-	for _, act := range leave(0, e) {
+	acts := leave(0, e)
+	if e.list != "" {
+		acts = []flow.Action{flow.PushVLAN(flow.EthTypeVLAN), flow.SetVLAN(e.list.ranges()[0].first)}
+	}
+	for _, act := range acts {
 		if act.Kind != flow.ActionOutput {
 			b, _ = packet.Apply(b, act)
 		}
@@ -153,7 +157,7 @@ func (r *rings) takes(in *flow.PacketIn) bool {
 		return true
 	}
 	for e := range b.taken[in.Switch][in.Key.InPort] {
-		if from := s.circuit.ends[i]; e != from && e.carries(tags) {
+		if from := s.circuit.ends[i]; e != from && e.carries(tags, b.vlansAt(e.at)) {
 			_, had := r.heard[e]
 			r.dirty = r.dirty || !had
 			r.heard[e] = join{from, now}
@@ -177,8 +181,15 @@ func ringTags(frame []byte) (tags []uint16, body []byte) {
 	return nil, nil
 }
 
-// carries reports whether an end takes frames of its port with some tags.
-func (e end) carries(tags []uint16) bool {
+// carries reports whether an end takes frames of its port with some tags; VLANs of the port that
+// ends have for themselves are no port's.
+func (e end) carries(tags []uint16, apart vlanList) bool {
+	switch {
+	case e.list != "":
+		return len(tags) > 0 && e.list.has(tags[0])
+	case e.vlan == 0:
+		return len(tags) == 0 || !apart.has(tags[0])
+	}
 	for i, vlan := range []uint16{e.vlan, e.inner} {
 		if vlan != 0 && (i >= len(tags) || tags[i] != vlan) {
 			return false

@@ -34,7 +34,7 @@ func (f *ringField) around(d time.Duration) {
 			for _, j := range f.joins {
 				for i, from := range j {
 					to := j[1-i]
-					if tags, body := ringTags(o.Data); from.at == (flow.Location{Switch: op.Switch, Port: flow.Port(o.Actions[0].Arg)}) && from.carries(tags) && len(body) >= ringLen {
+					if tags, body := ringTags(o.Data); from.at == (flow.Location{Switch: op.Switch, Port: flow.Port(o.Actions[0].Arg)}) && from.carries(tags, "") && len(body) >= ringLen {
 						f.arrives(to, o.Data)
 					}
 				}

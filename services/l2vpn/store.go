@@ -68,6 +68,7 @@ type status struct {
 	detour   string     // what is said of moving it, where a bound is broken
 	moves    int        // how often it has been moved for that
 	hold     time.Time  // it is not moved before
+	besides  besides    // of its ends
 }
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {

@@ -56,7 +56,7 @@ func untagged(e end, b []byte) []byte {
 // frames with up to three tags of the customer's own arrive octet for octet, or are dropped
 // and counted; never does a tag of theirs get lost.
 func TestTransparent(t *testing.T) {
-	kinds := []string{"", ".500", ".500.60"}
+	kinds := []string{"", ".500", ".500.60", ".500@0x8100", ".500@0x88a8", ".500.60@0x8100"}
 	passed, refused := 0, 0
 	for _, typ := range []string{vpws, vpls} {
 		for _, local := range []bool{false, true} {
@@ -122,6 +122,9 @@ func TestTransparent(t *testing.T) {
 								default:
 									passed++
 									is := untagged(o, got[0])
+									if kind := uint16(got[0][12])<<8 | uint16(got[0][13]); o.kind != 0 && kind != o.kind {
+										t.Errorf("%v to %v: the outer tag has the type %#x", e, o, kind)
+									}
 									if spare == 1 && e.tags() == 0 && n == 1 { // its kind is not kept
 										is, frame = slices.Concat(is[:12], []byte{0x81, 0}, is[14:]), slices.Concat(frame[:12], []byte{0x81, 0}, frame[14:])
 									}

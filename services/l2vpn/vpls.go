@@ -150,7 +150,7 @@ func (f *fabric) copies(local []int, but int) (acts []flow.Action) {
 // to returns the actions that send a frame without tags to an end of its switch, and
 // leave it as it was: they lead to the entries of exit.
 func (f *fabric) to(i int) []flow.Action {
-	return []flow.Action{flow.SetTunnelID(uint64(f.Members[i].Label)), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action()}
+	return toCircuits(uint64(f.Members[i].Label))
 }
 
 // arrive adds the entry that takes the label of an end off.
@@ -175,13 +175,15 @@ func (s *set) exit(f *fabric, i int, local []int) {
 		}
 		return acts
 	}
-	s.enter(f.circuit.Id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANOut, Match: m, Apply: leaving(e.at.Port)})
-	back := m.WithInPort(e.at.Port)
-	if f.alone(i, local) {
-		s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANBack, Match: back})
-		return
+	for _, m := range s.passing(e, m) {
+		s.enter(f.circuit.Id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANOut, Match: m, Apply: leaving(e.at.Port)})
+		back := m.WithInPort(e.at.Port)
+		if f.alone(i, local) {
+			s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANBack, Match: back})
+			continue
+		}
+		s.enter(f.circuit.Id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANBack, Match: back, Apply: leaving(flow.PortIn)})
 	}
-	s.enter(f.circuit.Id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANBack, Match: back, Apply: leaving(flow.PortIn)})
 }
 
 // alone reports whether no other end is at the port of an end.

@@ -28,8 +28,10 @@ type Circuit struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// vpws (two ends) or vpls (two or more, among which addresses are learnt). Empty: vpws.
 	Type string `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
-	// SWITCH:PORT, a port with all its frames; SWITCH:PORT.VLAN, those of a VLAN;
-	// SWITCH:PORT.VLAN.INNER, those with a second tag behind the first.
+	// SWITCH:PORT, a port with all its frames that no other end there has; SWITCH:PORT/VLANS, those of
+	// at most 64 VLANs and ranges, such as 10-20,30, which keep their tags; SWITCH:PORT.VLAN, those of a
+	// VLAN; SWITCH:PORT.VLAN.INNER, those with a second tag behind the first. Behind the last two may be
+	// @0x8100 or @0x88a8, the type of the outer tag with which frames leave there.
 	Ends []string `protobuf:"bytes,3,rep,name=ends,proto3" json:"ends,omitempty"`
 	// ethernet (every frame, RFC 4448) or ip (IPv4, ARP and IPv6 only, without the customer's
 	// Ethernet header: one device at each end, of a vpws). Empty: ethernet.
@@ -2430,13 +2432,13 @@ var File_l2vpn_proto protoreflect.FileDescriptor
 
 const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
-	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xeb\x18\n" +
+	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x95\x19\n" +
 	"\aCircuit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12c\n" +
 	"\x04type\x18\x02 \x01(\tBO\x92\xe1\x18K\n" +
-	"Cvpws: two ends; vpls: two or more, among which addresses are learnt\x1a\x04vpwsR\x04type\x12r\n" +
-	"\x04ends\x18\x03 \x03(\tB^\x92\xe1\x18Z\n" +
-	"San end, SWITCH:PORT[.VLAN[.INNER]]; may be repeated, and be an argument behind NAME\x12\x03endR\x04ends\x12p\n" +
+	"Cvpws: two ends; vpls: two or more, among which addresses are learnt\x1a\x04vpwsR\x04type\x12\x9b\x01\n" +
+	"\x04ends\x18\x03 \x03(\tB\x86\x01\x92\xe1\x18\x81\x01\n" +
+	"zan end, SWITCH:PORT, SWITCH:PORT/VLANS or SWITCH:PORT.VLAN[.INNER][@TYPE]; may be repeated, and be an argument behind NAME\x12\x03endR\x04ends\x12p\n" +
 	"\apayload\x18\x04 \x01(\tBV\x92\xe1\x18R\n" +
 	"Fwhat it carries: ethernet, every frame, or ip: IPv4, ARP and IPv6 only\x1a\bethernetR\apayload\x12L\n" +
 	"\ttransport\x18\x05 \x01(\tB.\x92\xe1\x18*\n" +
@@ -2650,7 +2652,7 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x02at\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x12\n" +
 	"\x04gone\x18\x02 \x01(\bR\x04gone\x12\x12\n" +
 	"\x04vlan\x18\x03 \x01(\rR\x04vlan:\v\xfa\xe0\x18\a\n" +
-	"\x05l2vpn2\xdd\x1a\n" +
+	"\x05l2vpn2\x90\x1c\n" +
 	"\x05L2vpn\x12\xa1\x01\n" +
 	"\vSetCircuits\x12\x1b.weft.v1.SetCircuitsRequest\x1a\x1c.weft.v1.SetCircuitsResponse\"W\xea\xe0\x18S\b\x02\x10\x01\x1a.2\boutcomes2\x05added2\achanged2\adeleted2\tunchanged\"\vl2vpn apply*\x0ePOST /v1/l2vpn@\x01\x12\xb4\x01\n" +
 	"\rDeleteCircuit\x12\x1d.weft.v1.DeleteCircuitRequest\x1a\x1e.weft.v1.DeleteCircuitResponse\"d\xea\xe0\x18-\b\x02\x10\x01\x1a\x00\"\fl2vpn delete*\x17DELETE /v1/l2vpn/{name}\x82\xe1\x18/\n" +
@@ -2681,12 +2683,14 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x0ePreviewCircuit\x12\x1e.weft.v1.PreviewCircuitRequest\x1a\x17.weft.v1.CircuitPreview\"\xa0\x02\xea\xe0\x183\b\x01\x1a\x00\"\rl2vpn preview*\x1ePOST /v1/l2vpn:preview circuit\x82\xe1\x18\xe4\x01\n" +
 	"\x1cShow what a circuit would be\x12\x84\x01Show what a circuit would be if it were added: whether it could be up, its way, its labels and how many entries. Nothing is changed.\x1a(weft l2vpn preview red 1:3 3:3 --protect\"\x13NAME END=- END...=-\x12\xd0\x01\n" +
 	"\x11GetCircuitHistory\x12!.weft.v1.GetCircuitHistoryRequest\x1a\x17.weft.v1.CircuitHistory\"\x7f\xea\xe0\x181\b\x01\x1a\x00\"\rl2vpn history*\x1cGET /v1/l2vpn/{name}/history\x82\xe1\x18F\n" +
-	"&Show the states that a circuit has had\x1a\x16weft l2vpn history red\"\x04NAME\x1a\x9b\x05\xf2\xe0\x18\x96\x05\b\x01\x1a\x91\x05\n" +
-	"\x05l2vpn\x1a#Keep layer-2 circuits between ports\"\xd5\x03Keep circuits: leased lines for Ethernet frames (RFC 4664's VPWS) from one customer's\n" +
+	"&Show the states that a circuit has had\x1a\x16weft l2vpn history red\"\x04NAME\x1a\xce\x06\xf2\xe0\x18\xc9\x06\b\x01\x1a\xc4\x06\n" +
+	"\x05l2vpn\x1a#Keep layer-2 circuits between ports\"\x88\x05Keep circuits: leased lines for Ethernet frames (RFC 4664's VPWS) from one customer's\n" +
 	"port to another, and LANs between several (VPLS), over tunnels that the controller keeps. An end is SWITCH:PORT, a\n" +
-	"port with all its frames; SWITCH:PORT.VLAN, those of a VLAN; or\n" +
-	"SWITCH:PORT.VLAN.INNER, those with a second tag behind. Tags are taken off or changed\n" +
-	"on the way as the other end has them. A circuit keeps its labels and counters when its\n" +
+	"port with all its frames that no other end there has; SWITCH:PORT/10-20,30, those of\n" +
+	"some VLANs, which keep their tags; SWITCH:PORT.VLAN, those of a VLAN; or\n" +
+	"SWITCH:PORT.VLAN.INNER, those with a second tag behind. Tags of the last two are taken off or\n" +
+	"changed on the way as the other end has them; @0x8100 or @0x88a8 behind says with which\n" +
+	"type the outer one leaves. A circuit keeps its labels and counters when its\n" +
 	"ends change, and over restarts.*\x8a\x01weft l2vpn add red 1:3 3:3 --protect\n" +
 	"weft l2vpn get red -o json\n" +
 	"weft l2vpn set red --rate 10M\n" +

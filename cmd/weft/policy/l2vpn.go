@@ -93,6 +93,7 @@ func l2vpnAddCommand(r *cli.Remote) *cobra.Command {
 		Example: `  weft l2vpn add red 1:3 3:3
   weft l2vpn add blue 1:4.100 3:4.200 --rate 10M --protect
   weft l2vpn add night 1:6 3:6 --rate 400M --from 2026-12-01T20:00:00Z --until +10h
+  weft l2vpn add trunk 1:7/10-20,30 3:7.500@0x88a8
   weft l2vpn add office 1:5 2:5 3:5.7 --type vpls --max-macs 100`,
 	}
 	f := newForm(cmd, (&api.Circuit{}).ProtoReflect().Descriptor(), "NAME END=- END...=-")

@@ -430,6 +430,9 @@ var (
 	// falls, each make-before-break; or says which would move, and what it gains. Answers when they
 	// have moved. Aborted while another call does so.
 	OptimiseTunnels = Method[OptimiseTunnelsRequest, OptimiseTunnelsResponse]{"tunnels.OptimiseTunnels"}
+	// Has tunnels take the best paths that there are now, or swaps their two paths, each
+	// make-before-break. Answers when they have moved. InvalidArgument if there are none, or more than 4096.
+	RerouteTunnels = Method[RerouteTunnelsRequest, RerouteTunnelsResponse]{"tunnels.RerouteTunnels"}
 	// The tunnels, by name.
 	ListTunnels = Method[ListTunnelsRequest, ListTunnelsResponse]{"tunnels.ListTunnels"}
 )
@@ -580,6 +583,7 @@ var methods = []AnyMethod{
 	DeleteTunnel,
 	DrainLink,
 	OptimiseTunnels,
+	RerouteTunnels,
 	ListTunnels,
 }
 

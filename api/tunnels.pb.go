@@ -66,6 +66,9 @@ type Tunnel struct {
 	// How long a better path has to be there before the tunnel moves to it, seconds. 0: 60; -1: it
 	// moves only when it must.
 	RevertAfterS int32 `protobuf:"zigzag32,28,opt,name=revert_after_s,json=revertAfterS,proto3" json:"revert_after_s,omitempty"`
+	// Whether it stays on its paths whatever comes, until RerouteTunnels: it does not move to better ones,
+	// off a drained link, or around one that fails. Its standby path is used all the same, and so are bypasses.
+	NeverMove bool `protobuf:"varint,34,opt,name=never_move,json=neverMove,proto3" json:"never_move,omitempty"`
 	// The service that keeps it, which alone changes or deletes it; empty: an operator.
 	User string `protobuf:"bytes,29,opt,name=user,proto3" json:"user,omitempty"`
 	// How many circuits go through it, as its user says.
@@ -260,6 +263,13 @@ func (x *Tunnel) GetRevertAfterS() int32 {
 		return x.RevertAfterS
 	}
 	return 0
+}
+
+func (x *Tunnel) GetNeverMove() bool {
+	if x != nil {
+		return x.NeverMove
+	}
+	return false
 }
 
 func (x *Tunnel) GetUser() string {
@@ -1081,6 +1091,189 @@ func (x *StuckTunnel) GetReason() string {
 	return ""
 }
 
+// What RerouteTunnels is asked.
+type RerouteTunnelsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the tunnels, at most 4096.
+	Names []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	// Whether each uses its standby path from now on, which the first one then protects.
+	Swap bool `protobuf:"varint,2,opt,name=swap,proto3" json:"swap,omitempty"`
+	// Who asks: tunnels that another user keeps stay.
+	User          string `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RerouteTunnelsRequest) Reset() {
+	*x = RerouteTunnelsRequest{}
+	mi := &file_tunnels_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RerouteTunnelsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RerouteTunnelsRequest) ProtoMessage() {}
+
+func (x *RerouteTunnelsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RerouteTunnelsRequest.ProtoReflect.Descriptor instead.
+func (*RerouteTunnelsRequest) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RerouteTunnelsRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *RerouteTunnelsRequest) GetSwap() bool {
+	if x != nil {
+		return x.Swap
+	}
+	return false
+}
+
+func (x *RerouteTunnelsRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+// The answer of RerouteTunnels.
+type RerouteTunnelsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order of names.
+	Outcomes      []*TunnelReroute `protobuf:"bytes,1,rep,name=outcomes,proto3" json:"outcomes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RerouteTunnelsResponse) Reset() {
+	*x = RerouteTunnelsResponse{}
+	mi := &file_tunnels_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RerouteTunnelsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RerouteTunnelsResponse) ProtoMessage() {}
+
+func (x *RerouteTunnelsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RerouteTunnelsResponse.ProtoReflect.Descriptor instead.
+func (*RerouteTunnelsResponse) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RerouteTunnelsResponse) GetOutcomes() []*TunnelReroute {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
+}
+
+// TunnelReroute: what has become of a tunnel.
+type TunnelReroute struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the tunnel.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Whether it goes another way now.
+	Moved bool `protobuf:"varint,2,opt,name=moved,proto3" json:"moved,omitempty"`
+	// Why not.
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// As it is; none if there is none.
+	Tunnel        *Tunnel `protobuf:"bytes,4,opt,name=tunnel,proto3" json:"tunnel,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TunnelReroute) Reset() {
+	*x = TunnelReroute{}
+	mi := &file_tunnels_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TunnelReroute) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TunnelReroute) ProtoMessage() {}
+
+func (x *TunnelReroute) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TunnelReroute.ProtoReflect.Descriptor instead.
+func (*TunnelReroute) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *TunnelReroute) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *TunnelReroute) GetMoved() bool {
+	if x != nil {
+		return x.Moved
+	}
+	return false
+}
+
+func (x *TunnelReroute) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *TunnelReroute) GetTunnel() *Tunnel {
+	if x != nil {
+		return x.Tunnel
+	}
+	return nil
+}
+
 // What OptimiseTunnels is asked. InvalidArgument if a number is out of its bounds.
 type OptimiseTunnelsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1096,7 +1289,7 @@ type OptimiseTunnelsRequest struct {
 
 func (x *OptimiseTunnelsRequest) Reset() {
 	*x = OptimiseTunnelsRequest{}
-	mi := &file_tunnels_proto_msgTypes[13]
+	mi := &file_tunnels_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1301,7 @@ func (x *OptimiseTunnelsRequest) String() string {
 func (*OptimiseTunnelsRequest) ProtoMessage() {}
 
 func (x *OptimiseTunnelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tunnels_proto_msgTypes[13]
+	mi := &file_tunnels_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1314,7 @@ func (x *OptimiseTunnelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OptimiseTunnelsRequest.ProtoReflect.Descriptor instead.
 func (*OptimiseTunnelsRequest) Descriptor() ([]byte, []int) {
-	return file_tunnels_proto_rawDescGZIP(), []int{13}
+	return file_tunnels_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *OptimiseTunnelsRequest) GetDryRun() bool {
@@ -1179,7 +1372,7 @@ type OptimiseTunnelsResponse struct {
 
 func (x *OptimiseTunnelsResponse) Reset() {
 	*x = OptimiseTunnelsResponse{}
-	mi := &file_tunnels_proto_msgTypes[14]
+	mi := &file_tunnels_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1191,7 +1384,7 @@ func (x *OptimiseTunnelsResponse) String() string {
 func (*OptimiseTunnelsResponse) ProtoMessage() {}
 
 func (x *OptimiseTunnelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tunnels_proto_msgTypes[14]
+	mi := &file_tunnels_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +1397,7 @@ func (x *OptimiseTunnelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OptimiseTunnelsResponse.ProtoReflect.Descriptor instead.
 func (*OptimiseTunnelsResponse) Descriptor() ([]byte, []int) {
-	return file_tunnels_proto_rawDescGZIP(), []int{14}
+	return file_tunnels_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *OptimiseTunnelsResponse) GetMoves() []*TunnelMove {
@@ -1308,7 +1501,7 @@ type TunnelMove struct {
 
 func (x *TunnelMove) Reset() {
 	*x = TunnelMove{}
-	mi := &file_tunnels_proto_msgTypes[15]
+	mi := &file_tunnels_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1513,7 @@ func (x *TunnelMove) String() string {
 func (*TunnelMove) ProtoMessage() {}
 
 func (x *TunnelMove) ProtoReflect() protoreflect.Message {
-	mi := &file_tunnels_proto_msgTypes[15]
+	mi := &file_tunnels_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1526,7 @@ func (x *TunnelMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TunnelMove.ProtoReflect.Descriptor instead.
 func (*TunnelMove) Descriptor() ([]byte, []int) {
-	return file_tunnels_proto_rawDescGZIP(), []int{15}
+	return file_tunnels_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TunnelMove) GetTunnel() string {
@@ -1394,7 +1587,7 @@ type ListTunnelsRequest struct {
 
 func (x *ListTunnelsRequest) Reset() {
 	*x = ListTunnelsRequest{}
-	mi := &file_tunnels_proto_msgTypes[16]
+	mi := &file_tunnels_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1406,7 +1599,7 @@ func (x *ListTunnelsRequest) String() string {
 func (*ListTunnelsRequest) ProtoMessage() {}
 
 func (x *ListTunnelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_tunnels_proto_msgTypes[16]
+	mi := &file_tunnels_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1419,7 +1612,7 @@ func (x *ListTunnelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTunnelsRequest.ProtoReflect.Descriptor instead.
 func (*ListTunnelsRequest) Descriptor() ([]byte, []int) {
-	return file_tunnels_proto_rawDescGZIP(), []int{16}
+	return file_tunnels_proto_rawDescGZIP(), []int{19}
 }
 
 // The answer of ListTunnels.
@@ -1433,7 +1626,7 @@ type ListTunnelsResponse struct {
 
 func (x *ListTunnelsResponse) Reset() {
 	*x = ListTunnelsResponse{}
-	mi := &file_tunnels_proto_msgTypes[17]
+	mi := &file_tunnels_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +1638,7 @@ func (x *ListTunnelsResponse) String() string {
 func (*ListTunnelsResponse) ProtoMessage() {}
 
 func (x *ListTunnelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_tunnels_proto_msgTypes[17]
+	mi := &file_tunnels_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +1651,7 @@ func (x *ListTunnelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTunnelsResponse.ProtoReflect.Descriptor instead.
 func (*ListTunnelsResponse) Descriptor() ([]byte, []int) {
-	return file_tunnels_proto_rawDescGZIP(), []int{17}
+	return file_tunnels_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListTunnelsResponse) GetTunnels() []*Tunnel {
@@ -1472,7 +1665,7 @@ var File_tunnels_proto protoreflect.FileDescriptor
 
 const file_tunnels_proto_rawDesc = "" +
 	"\n" +
-	"\rtunnels.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x81\x12\n" +
+	"\rtunnels.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xe3\x12\n" +
 	"\x06Tunnel\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12<\n" +
 	"\x04from\x18\x02 \x01(\tB(\x92\xe1\x18$\n" +
@@ -1513,7 +1706,10 @@ const file_tunnels_proto_rawDesc = "" +
 	"Eat which others may take its bandwidth; --priority unless it is given\x1a\x017H\x01R\fholdPriority\x88\x01\x01\x12X\n" +
 	"\ttransport\x18\x1b \x01(\tB:\x92\xe1\x186\n" +
 	",how its frames get there: mpls, vxlan or gre\x1a\x04mpls8\x01R\ttransport\x12$\n" +
-	"\x0erevert_after_s\x18\x1c \x01(\x11R\frevertAfterS\x12\x12\n" +
+	"\x0erevert_after_s\x18\x1c \x01(\x11R\frevertAfterS\x12`\n" +
+	"\n" +
+	"never_move\x18\" \x01(\bBA\x92\xe1\x18=\n" +
+	";stay on its paths whatever comes, until weft tunnel rerouteR\tneverMove\x12\x12\n" +
 	"\x04user\x18\x1d \x01(\tR\x04user\x12\"\n" +
 	"\bcircuits\x18\x1e \x01(\rB\x06\x92\xe1\x18\x020\x01R\bcircuits\x12)\n" +
 	"\x06around\x18  \x01(\v2\x11.weft.v1.LocationR\x06around\x12!\n" +
@@ -1574,7 +1770,19 @@ const file_tunnels_proto_rawDesc = "" +
 	"\x04lost\x18\x03 \x01(\rR\x04lost\"9\n" +
 	"\vStuckTunnel\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xbb\x02\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xa0\x01\n" +
+	"\x15RerouteTunnelsRequest\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\x12]\n" +
+	"\x04swap\x18\x02 \x01(\bBI\x92\xe1\x18E\n" +
+	"Cuse the standby path from now on, and have the first one protect itR\x04swap\x12\x12\n" +
+	"\x04user\x18\x03 \x01(\tR\x04user\"L\n" +
+	"\x16RerouteTunnelsResponse\x122\n" +
+	"\boutcomes\x18\x01 \x03(\v2\x16.weft.v1.TunnelRerouteR\boutcomes\"\xb2\x01\n" +
+	"\rTunnelReroute\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05moved\x18\x02 \x01(\bR\x05moved\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12'\n" +
+	"\x06tunnel\x18\x04 \x01(\v2\x0f.weft.v1.TunnelR\x06tunnel:6\x8a\xe1\x182\"\rTUNNEL={name}\"\x05MOVED\"\x12PATH={tunnel.path}\"\x06REASON\"\xbb\x02\n" +
 	"\x16OptimiseTunnelsRequest\x127\n" +
 	"\adry_run\x18\x01 \x01(\bB\x1e\x92\xe1\x18\x1a\n" +
 	"\x18only say what would moveR\x06dryRun\x12\x80\x01\n" +
@@ -1610,7 +1818,7 @@ const file_tunnels_proto_rawDesc = "" +
 	"\x06reason\x18\a \x01(\tR\x06reason\"\x14\n" +
 	"\x12ListTunnelsRequest\"@\n" +
 	"\x13ListTunnelsResponse\x12)\n" +
-	"\atunnels\x18\x01 \x03(\v2\x0f.weft.v1.TunnelR\atunnels2\xc1\x13\n" +
+	"\atunnels\x18\x01 \x03(\v2\x0f.weft.v1.TunnelR\atunnels2\x8f\x18\n" +
 	"\aTunnels\x12\x9a\x04\n" +
 	"\tSetTunnel\x12\x19.weft.v1.SetTunnelRequest\x1a\x0f.weft.v1.Tunnel\"\xe0\x03\xea\xe0\x18+\b\x02\x10\x01\x1a\x00\"\n" +
 	"tunnel add*\x17POST /v1/tunnels tunnel\x82\xe1\x18\xac\x03\n" +
@@ -1631,7 +1839,12 @@ const file_tunnels_proto_rawDesc = "" +
 	"moves together gain less than --gain. bound is the delay below which no paths get, even if\n" +
 	"tunnels were split. Exit status 1 if a tunnel that was to move has not.\x1apweft tunnel optimise --dry-run\n" +
 	"weft tunnel optimise --at-once 10 --gain 2\n" +
-	"weft tunnel optimise --dry-run -o json\x12\xba\x01\n" +
+	"weft tunnel optimise --dry-run -o json\x12\xcb\x04\n" +
+	"\x0eRerouteTunnels\x12\x1e.weft.v1.RerouteTunnelsRequest\x1a\x1f.weft.v1.RerouteTunnelsResponse\"\xf7\x03\xea\xe0\x180\b\x02\x10\x01\x1a\x00\"\x0etunnel reroute*\x18POST /v1/tunnels:reroute\x82\xe1\x18\xbe\x03\n" +
+	"LMove tunnels to the best paths that there are now, or to their standby paths\x12\x9e\x02Move tunnels to the best paths that there are now, without waiting for --revert-after, also\n" +
+	"those that never move by themselves. With --swap, what uses the first of two paths uses the second from now on,\n" +
+	"and the first one protects it. Each has its new path before it leaves the old one.\x1a>weft tunnel reroute pe1-pe2\n" +
+	"weft tunnel reroute pe1-pe2 --swap\"\rNAME...=names\x12\xba\x01\n" +
 	"\vListTunnels\x12\x1b.weft.v1.ListTunnelsRequest\x1a\x1c.weft.v1.ListTunnelsResponse\"p\xea\xe0\x18(\b\x01\x1a\x06:\x04name\"\vtunnel list*\x0fGET /v1/tunnels\x82\xe1\x18@\n" +
 	"$List tunnels, their paths and labels\x1a\x10weft tunnel list\"\x06[NAME]\x1a\xb8\x04\xf2\xe0\x18\xb3\x04\b\x01\x1a\xae\x04\n" +
 	"\x06tunnel\x1a*Keep label-switched paths between switches\"\x87\x03Keep tunnels: label-switched paths (MPLS) from one switch to another. Frames with\n" +
@@ -1654,7 +1867,7 @@ func file_tunnels_proto_rawDescGZIP() []byte {
 	return file_tunnels_proto_rawDescData
 }
 
-var file_tunnels_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_tunnels_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_tunnels_proto_goTypes = []any{
 	(*Tunnel)(nil),                  // 0: weft.v1.Tunnel
 	(*LabelSwitchedPath)(nil),       // 1: weft.v1.LabelSwitchedPath
@@ -1669,16 +1882,19 @@ var file_tunnels_proto_goTypes = []any{
 	(*DrainLinkRequest)(nil),        // 10: weft.v1.DrainLinkRequest
 	(*DrainLinkResponse)(nil),       // 11: weft.v1.DrainLinkResponse
 	(*StuckTunnel)(nil),             // 12: weft.v1.StuckTunnel
-	(*OptimiseTunnelsRequest)(nil),  // 13: weft.v1.OptimiseTunnelsRequest
-	(*OptimiseTunnelsResponse)(nil), // 14: weft.v1.OptimiseTunnelsResponse
-	(*TunnelMove)(nil),              // 15: weft.v1.TunnelMove
-	(*ListTunnelsRequest)(nil),      // 16: weft.v1.ListTunnelsRequest
-	(*ListTunnelsResponse)(nil),     // 17: weft.v1.ListTunnelsResponse
-	(*Location)(nil),                // 18: weft.v1.Location
+	(*RerouteTunnelsRequest)(nil),   // 13: weft.v1.RerouteTunnelsRequest
+	(*RerouteTunnelsResponse)(nil),  // 14: weft.v1.RerouteTunnelsResponse
+	(*TunnelReroute)(nil),           // 15: weft.v1.TunnelReroute
+	(*OptimiseTunnelsRequest)(nil),  // 16: weft.v1.OptimiseTunnelsRequest
+	(*OptimiseTunnelsResponse)(nil), // 17: weft.v1.OptimiseTunnelsResponse
+	(*TunnelMove)(nil),              // 18: weft.v1.TunnelMove
+	(*ListTunnelsRequest)(nil),      // 19: weft.v1.ListTunnelsRequest
+	(*ListTunnelsResponse)(nil),     // 20: weft.v1.ListTunnelsResponse
+	(*Location)(nil),                // 21: weft.v1.Location
 }
 var file_tunnels_proto_depIdxs = []int32{
-	18, // 0: weft.v1.Tunnel.exclude_links:type_name -> weft.v1.Location
-	18, // 1: weft.v1.Tunnel.around:type_name -> weft.v1.Location
+	21, // 0: weft.v1.Tunnel.exclude_links:type_name -> weft.v1.Location
+	21, // 1: weft.v1.Tunnel.around:type_name -> weft.v1.Location
 	1,  // 2: weft.v1.Tunnel.primary:type_name -> weft.v1.LabelSwitchedPath
 	1,  // 3: weft.v1.Tunnel.standby:type_name -> weft.v1.LabelSwitchedPath
 	2,  // 4: weft.v1.LabelSwitchedPath.hops:type_name -> weft.v1.LabelHop
@@ -1687,29 +1903,33 @@ var file_tunnels_proto_depIdxs = []int32{
 	6,  // 7: weft.v1.SetTunnelsResponse.outcomes:type_name -> weft.v1.TunnelOutcome
 	0,  // 8: weft.v1.TunnelOutcome.tunnel:type_name -> weft.v1.Tunnel
 	0,  // 9: weft.v1.TunnelChanged.tunnel:type_name -> weft.v1.Tunnel
-	18, // 10: weft.v1.DrainLinkRequest.a:type_name -> weft.v1.Location
-	18, // 11: weft.v1.DrainLinkRequest.b:type_name -> weft.v1.Location
+	21, // 10: weft.v1.DrainLinkRequest.a:type_name -> weft.v1.Location
+	21, // 11: weft.v1.DrainLinkRequest.b:type_name -> weft.v1.Location
 	12, // 12: weft.v1.DrainLinkResponse.stuck:type_name -> weft.v1.StuckTunnel
-	15, // 13: weft.v1.OptimiseTunnelsResponse.moves:type_name -> weft.v1.TunnelMove
-	18, // 14: weft.v1.OptimiseTunnelsResponse.worst_link:type_name -> weft.v1.Location
-	0,  // 15: weft.v1.ListTunnelsResponse.tunnels:type_name -> weft.v1.Tunnel
-	3,  // 16: weft.v1.Tunnels.SetTunnel:input_type -> weft.v1.SetTunnelRequest
-	4,  // 17: weft.v1.Tunnels.SetTunnels:input_type -> weft.v1.SetTunnelsRequest
-	8,  // 18: weft.v1.Tunnels.DeleteTunnel:input_type -> weft.v1.DeleteTunnelRequest
-	10, // 19: weft.v1.Tunnels.DrainLink:input_type -> weft.v1.DrainLinkRequest
-	13, // 20: weft.v1.Tunnels.OptimiseTunnels:input_type -> weft.v1.OptimiseTunnelsRequest
-	16, // 21: weft.v1.Tunnels.ListTunnels:input_type -> weft.v1.ListTunnelsRequest
-	0,  // 22: weft.v1.Tunnels.SetTunnel:output_type -> weft.v1.Tunnel
-	5,  // 23: weft.v1.Tunnels.SetTunnels:output_type -> weft.v1.SetTunnelsResponse
-	9,  // 24: weft.v1.Tunnels.DeleteTunnel:output_type -> weft.v1.DeleteTunnelResponse
-	11, // 25: weft.v1.Tunnels.DrainLink:output_type -> weft.v1.DrainLinkResponse
-	14, // 26: weft.v1.Tunnels.OptimiseTunnels:output_type -> weft.v1.OptimiseTunnelsResponse
-	17, // 27: weft.v1.Tunnels.ListTunnels:output_type -> weft.v1.ListTunnelsResponse
-	22, // [22:28] is the sub-list for method output_type
-	16, // [16:22] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	15, // 13: weft.v1.RerouteTunnelsResponse.outcomes:type_name -> weft.v1.TunnelReroute
+	0,  // 14: weft.v1.TunnelReroute.tunnel:type_name -> weft.v1.Tunnel
+	18, // 15: weft.v1.OptimiseTunnelsResponse.moves:type_name -> weft.v1.TunnelMove
+	21, // 16: weft.v1.OptimiseTunnelsResponse.worst_link:type_name -> weft.v1.Location
+	0,  // 17: weft.v1.ListTunnelsResponse.tunnels:type_name -> weft.v1.Tunnel
+	3,  // 18: weft.v1.Tunnels.SetTunnel:input_type -> weft.v1.SetTunnelRequest
+	4,  // 19: weft.v1.Tunnels.SetTunnels:input_type -> weft.v1.SetTunnelsRequest
+	8,  // 20: weft.v1.Tunnels.DeleteTunnel:input_type -> weft.v1.DeleteTunnelRequest
+	10, // 21: weft.v1.Tunnels.DrainLink:input_type -> weft.v1.DrainLinkRequest
+	16, // 22: weft.v1.Tunnels.OptimiseTunnels:input_type -> weft.v1.OptimiseTunnelsRequest
+	13, // 23: weft.v1.Tunnels.RerouteTunnels:input_type -> weft.v1.RerouteTunnelsRequest
+	19, // 24: weft.v1.Tunnels.ListTunnels:input_type -> weft.v1.ListTunnelsRequest
+	0,  // 25: weft.v1.Tunnels.SetTunnel:output_type -> weft.v1.Tunnel
+	5,  // 26: weft.v1.Tunnels.SetTunnels:output_type -> weft.v1.SetTunnelsResponse
+	9,  // 27: weft.v1.Tunnels.DeleteTunnel:output_type -> weft.v1.DeleteTunnelResponse
+	11, // 28: weft.v1.Tunnels.DrainLink:output_type -> weft.v1.DrainLinkResponse
+	17, // 29: weft.v1.Tunnels.OptimiseTunnels:output_type -> weft.v1.OptimiseTunnelsResponse
+	14, // 30: weft.v1.Tunnels.RerouteTunnels:output_type -> weft.v1.RerouteTunnelsResponse
+	20, // 31: weft.v1.Tunnels.ListTunnels:output_type -> weft.v1.ListTunnelsResponse
+	25, // [25:32] is the sub-list for method output_type
+	18, // [18:25] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_tunnels_proto_init() }
@@ -1720,14 +1940,14 @@ func file_tunnels_proto_init() {
 	file_options_proto_init()
 	file_switches_proto_init()
 	file_tunnels_proto_msgTypes[0].OneofWrappers = []any{}
-	file_tunnels_proto_msgTypes[13].OneofWrappers = []any{}
+	file_tunnels_proto_msgTypes[16].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tunnels_proto_rawDesc), len(file_tunnels_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,6 +24,7 @@ const (
 	Tunnels_DeleteTunnel_FullMethodName    = "/weft.v1.Tunnels/DeleteTunnel"
 	Tunnels_DrainLink_FullMethodName       = "/weft.v1.Tunnels/DrainLink"
 	Tunnels_OptimiseTunnels_FullMethodName = "/weft.v1.Tunnels/OptimiseTunnels"
+	Tunnels_RerouteTunnels_FullMethodName  = "/weft.v1.Tunnels/RerouteTunnels"
 	Tunnels_ListTunnels_FullMethodName     = "/weft.v1.Tunnels/ListTunnels"
 )
 
@@ -48,6 +49,9 @@ type TunnelsClient interface {
 	// falls, each make-before-break; or says which would move, and what it gains. Answers when they
 	// have moved. Aborted while another call does so.
 	OptimiseTunnels(ctx context.Context, in *OptimiseTunnelsRequest, opts ...grpc.CallOption) (*OptimiseTunnelsResponse, error)
+	// Has tunnels take the best paths that there are now, or swaps their two paths, each
+	// make-before-break. Answers when they have moved. InvalidArgument if there are none, or more than 4096.
+	RerouteTunnels(ctx context.Context, in *RerouteTunnelsRequest, opts ...grpc.CallOption) (*RerouteTunnelsResponse, error)
 	// The tunnels, by name.
 	ListTunnels(ctx context.Context, in *ListTunnelsRequest, opts ...grpc.CallOption) (*ListTunnelsResponse, error)
 }
@@ -110,6 +114,16 @@ func (c *tunnelsClient) OptimiseTunnels(ctx context.Context, in *OptimiseTunnels
 	return out, nil
 }
 
+func (c *tunnelsClient) RerouteTunnels(ctx context.Context, in *RerouteTunnelsRequest, opts ...grpc.CallOption) (*RerouteTunnelsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RerouteTunnelsResponse)
+	err := c.cc.Invoke(ctx, Tunnels_RerouteTunnels_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *tunnelsClient) ListTunnels(ctx context.Context, in *ListTunnelsRequest, opts ...grpc.CallOption) (*ListTunnelsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListTunnelsResponse)
@@ -141,6 +155,9 @@ type TunnelsServer interface {
 	// falls, each make-before-break; or says which would move, and what it gains. Answers when they
 	// have moved. Aborted while another call does so.
 	OptimiseTunnels(context.Context, *OptimiseTunnelsRequest) (*OptimiseTunnelsResponse, error)
+	// Has tunnels take the best paths that there are now, or swaps their two paths, each
+	// make-before-break. Answers when they have moved. InvalidArgument if there are none, or more than 4096.
+	RerouteTunnels(context.Context, *RerouteTunnelsRequest) (*RerouteTunnelsResponse, error)
 	// The tunnels, by name.
 	ListTunnels(context.Context, *ListTunnelsRequest) (*ListTunnelsResponse, error)
 	mustEmbedUnimplementedTunnelsServer()
@@ -167,6 +184,9 @@ func (UnimplementedTunnelsServer) DrainLink(context.Context, *DrainLinkRequest) 
 }
 func (UnimplementedTunnelsServer) OptimiseTunnels(context.Context, *OptimiseTunnelsRequest) (*OptimiseTunnelsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method OptimiseTunnels not implemented")
+}
+func (UnimplementedTunnelsServer) RerouteTunnels(context.Context, *RerouteTunnelsRequest) (*RerouteTunnelsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RerouteTunnels not implemented")
 }
 func (UnimplementedTunnelsServer) ListTunnels(context.Context, *ListTunnelsRequest) (*ListTunnelsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListTunnels not implemented")
@@ -282,6 +302,24 @@ func _Tunnels_OptimiseTunnels_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Tunnels_RerouteTunnels_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RerouteTunnelsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TunnelsServer).RerouteTunnels(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tunnels_RerouteTunnels_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TunnelsServer).RerouteTunnels(ctx, req.(*RerouteTunnelsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Tunnels_ListTunnels_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListTunnelsRequest)
 	if err := dec(in); err != nil {
@@ -326,6 +364,10 @@ var Tunnels_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "OptimiseTunnels",
 			Handler:    _Tunnels_OptimiseTunnels_Handler,
+		},
+		{
+			MethodName: "RerouteTunnels",
+			Handler:    _Tunnels_RerouteTunnels_Handler,
 		},
 		{
 			MethodName: "ListTunnels",

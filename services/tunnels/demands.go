@@ -57,6 +57,6 @@ func newProblem(b *store, stays func(name string) bool) *problem {
 // held.
 func (s *status) movable(b *store) bool {
 	_, reverts := s.tunnel.hold()
-	return reverts && s.state == "up" && s.entered == s.tunnel && b.needs[s.tunnel.name] == nil && s.displaced == "" && !s.reroute && !s.tunnel.overlay() &&
+	return reverts && !s.tunnel.wanted.NeverMove && s.state == "up" && s.entered == s.tunnel && b.needs[s.tunnel.name] == nil && s.displaced == "" && !s.reroute && !s.tunnel.overlay() &&
 		len(s.tunnel.wanted.Pin) == 0 && !b.links.drained(s.tunnel.primary) && !b.links.drained(s.tunnel.standby)
 }

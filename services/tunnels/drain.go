@@ -40,7 +40,10 @@ func (r *repairer) drainLink(ctx context.Context, q *api.DrainLinkRequest) *api.
 		case s == nil:
 		case b.over[ends[0]][name] || b.over[ends[1]][name]:
 			why := s.lack
-			if why == "" {
+			switch {
+			case s.stays():
+				why = "it never moves: weft tunnel reroute, or weft l2vpn reroute, moves it"
+			case why == "":
 				why = "its new path is not confirmed yet"
 			}
 			resp.Stuck = append(resp.Stuck, &api.StuckTunnel{Name: name, Reason: why})

@@ -12,9 +12,10 @@ import (
 )
 
 // improvable reports whether a tunnel may move to a cheaper path. One that lacks
-// something is seen to for that, and one whose paths an optimisation has chosen stays there. It is called with mu held.
+// something is seen to for that; one whose paths an optimisation has chosen stays there, and so
+// does one that never moves. It is called with mu held.
 func (b *store) improvable(s *status) bool {
-	return b.needs[s.tunnel.name] == nil && s.state == "up" && !s.tunnel.optimised
+	return b.needs[s.tunnel.name] == nil && s.state == "up" && !s.tunnel.optimised && !s.tunnel.wanted.NeverMove
 }
 
 // next returns after how long tunnels are to be seen to again.
@@ -62,6 +63,11 @@ func (r *repairer) improve(ctx context.Context) (changes []change) {
 	}
 	b.mu.Unlock()
 	slices.SortFunc(quests, func(x, y *quest) int { return cmp.Compare(x.t.name, y.t.name) })
+	return r.better(ctx, quests)
+}
+
+// better stores paths for tunnels that are cheaper than those that they have.
+func (r *repairer) better(ctx context.Context, quests []*quest) (changes []change) {
 	if len(quests) == 0 || r.alone(ctx, quests, nil) != nil {
 		return nil
 	}

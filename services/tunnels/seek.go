@@ -211,7 +211,7 @@ func (p lsp) path() *api.Path {
 func (b *store) quest(s *status) *quest {
 	var have []lsp
 	for _, p := range s.tunnel.paths(s.active) {
-		if b.usable(s, p) {
+		if b.usable(s, p) || s.stays() {
 			have = append(have, p)
 		}
 	}
@@ -224,6 +224,11 @@ func (b *store) quest(s *status) *quest {
 		return &quest{t: s.tunnel, kept: have[0]}
 	}
 	return nil
+}
+
+// stays reports whether a tunnel keeps its paths whatever becomes of their links.
+func (s *status) stays() bool {
+	return s.tunnel.wanted.NeverMove && s.displaced == "" && !s.reroute
 }
 
 // usable reports whether a path may stay. It is called with mu held.
@@ -253,7 +258,7 @@ func (r *repairer) fit(paths []lsp) error {
 func sameDemand(x, y *tunnel) bool {
 	bare := func(t *tunnel) *api.Tunnel {
 		m := proto.CloneOf(t.wanted)
-		m.User, m.Circuits, m.RevertAfterS = "", 0, 0
+		m.User, m.Circuits, m.RevertAfterS, m.NeverMove = "", 0, 0, false
 		return m
 	}
 	return proto.Equal(bare(x), bare(y))

@@ -25,7 +25,7 @@ func Spec() weft.Spec {
 	return weft.Spec{
 		Name:       "tunnels",
 		Doc:        "keeps label-switched paths between switches, for circuits",
-		Serves:     weft.Methods(api.SetTunnel, api.SetTunnels, api.OptimiseTunnels, api.DrainLink, api.DeleteTunnel, api.ListTunnels),
+		Serves:     weft.Methods(api.SetTunnel, api.SetTunnels, api.OptimiseTunnels, api.RerouteTunnels, api.DrainLink, api.DeleteTunnel, api.ListTunnels),
 		Calls:      weft.Methods(api.SetStanding, api.ComputePaths, api.SetLink, api.SetTunnelPorts),
 		Reads:      reads,
 		Subscribes: weft.Subjects(api.PathsConvergedEvent, api.FlowsObservedEvent),
@@ -124,6 +124,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	})
 	o := newOptimiser(r)
 	weft.Handle(env, api.OptimiseTunnels, o.optimise)
+	weft.Handle(env, api.RerouteTunnels, r.reroute)
 	weft.Handle(env, api.ListTunnels, func(context.Context, *api.ListTunnelsRequest) (*api.ListTunnelsResponse, error) {
 		return &api.ListTunnelsResponse{Tunnels: b.list()}, nil
 	})

@@ -87,10 +87,12 @@ func (m Match) WithVLAN(vid uint16) Match {
 	return m.with(FieldVLAN, uint64(vid&0xfff|VLANPresent))
 }
 
-// WithVLANMasked asks for a tagged frame whose outer tag has the bits of the VLAN identifier that
-// are one in mask.
-func (m Match) WithVLANMasked(vid, mask uint16) Match {
-	m.put(FieldVLAN, 0, uint64(vid&mask&0xfff|VLANPresent), 0, uint64(mask&0xfff|VLANPresent))
+// A VLANBlock is the VLANs that have the bits of Mask as ID has them.
+type VLANBlock struct{ ID, Mask uint16 }
+
+// In returns a match that asks for a tagged frame of those, too, by its outer tag.
+func (b VLANBlock) In(m Match) Match {
+	m.put(FieldVLAN, 0, uint64(b.ID&b.Mask&0xfff|VLANPresent), 0, uint64(b.Mask&0xfff|VLANPresent))
 	return m
 }
 

@@ -88,7 +88,7 @@ func (p *edgePorts) findReserved(owner flow.Owner, list []*api.FlowEntry) bool {
 			continue
 		}
 		id, mask := entry.Match.Key.VLAN, cmp.Or(entry.Match.Mask.VLAN, 0xfff|flow.VLANPresent)
-		if entry.Match != (flow.Match{}).WithInPort(port).WithVLANMasked(id, mask) {
+		if entry.Match != (flow.VLANBlock{ID: id, Mask: mask}).In(flow.Match{}.WithInPort(port)) {
 			continue
 		}
 		for vlan := uint16(1); vlan <= 4094; vlan++ {

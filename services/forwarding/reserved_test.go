@@ -105,7 +105,7 @@ func TestReservedByAnEarlierRun(t *testing.T) {
 	circuit.Priority = flow.PriorityCircuitRest
 	e.findReserved(ofCircuits(circuit))
 	is("a whole end beside VLANs", true)
-	tagged.Match = flow.Match{}.WithInPort(at.Port).WithVLANMasked(4, 0xffe)
+	tagged.Match = flow.VLANBlock{ID: 4, Mask: 0xffe}.In(flow.Match{}.WithInPort(at.Port))
 	e.findReserved(ofCircuits(tagged))
 	p := e.edge(at.Switch)
 	p.mu.Lock()

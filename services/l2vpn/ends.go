@@ -70,6 +70,10 @@ func (e end) clashes(o end) bool {
 	return e.vlan == o.vlan && (e.inner == 0 || o.inner == 0 || e.inner == o.inner)
 }
 
+// Open vSwitch knows two tags of a frame (FLOW_MAX_VLAN_HEADERS). Where an end puts on more,
+// the customer's inner ones would get lost.
+const tagsMax = 2
+
 // unjoined returns why two ends cannot be of one circuit; empty if they can.
 func (e end) unjoined(o end) string {
 	switch {

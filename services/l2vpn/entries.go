@@ -191,10 +191,6 @@ func (c *circuit) carried(from, to int) int {
 	return 1
 }
 
-// Open vSwitch knows two tags of a frame (FLOW_MAX_VLAN_HEADERS). Where an end puts on more,
-// the customer's inner ones would get lost.
-const tagsMax = 2
-
 // spare returns how many tags of the customer's own may be in frames that leave at an end
 // with so many carried.
 func (c *circuit) spare(to, carried int) int {
@@ -348,7 +344,7 @@ func (s *set) ingress(id uint32, e end, meter, storm uint32, acts []flow.Action)
 		enter(flow.TableIngress, flow.PriorityCircuitRest, flow.PriorityCircuitRest+1, m)
 	case e.list != "":
 		for _, v := range e.list.blocks() {
-			enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast, m.WithVLANMasked(v.id, v.mask))
+			enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast, v.In(m))
 		}
 	case e.inner != 0:
 		outer := uint64(flow.VLANPresent | e.vlan)
@@ -395,6 +391,33 @@ func (s *set) egress(c *circuit, i int) {
 		m = m.WithAnyVLAN()
 	}
 	s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags, Match: m, Apply: acts})
+}
+
+// sieves reports whether not all frames that a circuit brings may leave at an end.
+func (s *set) sieves(e end) bool { return e.list != "" || s.besides[e] != "" }
+
+// passing returns what matches those frames on their way out, as m knows them, that may leave at an
+// end, and adds the entries that drop others of a port: they would come in again, if at all, at
+// another end.
+func (s *set) passing(e end, m flow.Match) (list []flow.Match) {
+	for _, v := range s.besides[e].blocks() {
+		s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitOther, Match: v.In(m)})
+	}
+	for _, v := range e.list.blocks() {
+		list = append(list, v.In(m))
+	}
+	if e.list == "" {
+		list = append(list, m)
+	}
+	return list
+}
+
+// sieve adds the entries by which those frames of a vpws that may leave at an end, with its label as
+// tunnel_id.
+func (s *set) sieve(id uint32, e end, label uint32, acts []flow.Action) {
+	for _, m := range s.passing(e, flow.Match{}.WithTunnelID(uint64(label))) {
+		s.enter(id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags, Match: m, Apply: acts})
+	}
 }
 
 // guards adds the entries that drop a customer's labelled frames, which Open

@@ -32,10 +32,27 @@ func (b *store) index(c *circuit, enter bool) {
 		}
 	}
 	for _, e := range c.ends {
-		b.surround(e.at, c.Name)
+		surround(b, e.at, c.Name)
 	}
 	if c.Type != vpls {
 		b.wish(c, b.tunnelsOf(c), enter)
+	}
+}
+
+// surround has the circuit whose end is a port follow that another, named by, has come to the port,
+// or has left it. It is called with mu held.
+func surround(b *store, at flow.Location, by string) {
+	whole := end{at: at}
+	for name := range b.taken[at.Switch][at.Port][whole] {
+		s := b.status[name]
+		if s == nil {
+			continue
+		}
+		had := s.besides[whole]
+		if s.besides = b.taken.besides(s.circuit.ends); had != s.besides[whole] && name != by {
+			b.again(s)
+			b.assess(s)
+		}
 	}
 }
 

@@ -186,7 +186,7 @@ func checkApart(t *testing.T, b *store) {
 				users := map[string]bool{}
 				for name, s := range b.status {
 					for _, e := range s.circuit.ends {
-						if at := (flow.Location{Switch: sw, Port: port}); takes(e, at, tags) && (!e.whole() || len(tags) == 0 || !b.vlansAt(at).has(tags[0])) {
+						if at := (flow.Location{Switch: sw, Port: port}); takes(e, at, tags) && (!e.whole() || len(tags) == 0 || !b.taken.vlans(at).has(tags[0])) {
 							users[name+e.String()] = true
 						}
 					}

@@ -86,7 +86,7 @@ func (b *store) difference(old, now *circuit) (n uint32) {
 			return
 		}
 		for _, sw := range c.switches() {
-			for _, e := range entryTexts(c, sw, b.cfg, b.besidesOf(c)) {
+			for _, e := range entryTexts(c, sw, b.cfg, b.taken.besides(c.ends)) {
 				have[e] += by
 			}
 		}

@@ -157,7 +157,7 @@ func (r *rings) takes(in *flow.PacketIn) bool {
 		return true
 	}
 	for e := range b.taken[in.Switch][in.Key.InPort] {
-		if from := s.circuit.ends[i]; e != from && e.carries(tags, b.vlansAt(e.at)) {
+		if from := s.circuit.ends[i]; e != from && e.carries(tags, b.taken.vlans(e.at)) {
 			_, had := r.heard[e]
 			r.dirty = r.dirty || !had
 			r.heard[e] = join{from, now}

@@ -23,8 +23,8 @@ type store struct {
 	mu       object.Guard // guards the following
 	circuits *object.Store[*circuit]
 	status   map[string]*status
-	at       map[flow.DPID]map[string]bool                       // the circuits of a switch
-	taken    map[flow.DPID]map[flow.Port]map[end]map[string]bool // by which circuits
+	at       map[flow.DPID]map[string]bool // the circuits of a switch
+	taken    takenPorts
 	net      network
 	tunnels  tunnelTable
 	tails    map[tail]string // the vpls of a label of an end
@@ -73,7 +73,7 @@ type status struct {
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(flow.DPID, ...string) {}, kick: func() {}, news: func() {}, tight: func() {},
-		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: map[flow.DPID]map[flow.Port]map[end]map[string]bool{},
+		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: takenPorts{},
 		tunnels: newTunnelTable(), changes: circuitChanges{}, reserved: newReservedPorts(), counters: newCounterTable(),
 		net: newNetwork(), tails: map[tail]string{}, learnt: map[string]bool{},
 		timed: map[string]bool{}, broken: map[string]time.Time{}, detours: map[string]bool{}, unsettled: map[string]bool{},

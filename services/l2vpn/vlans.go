@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weft-sdn/weft/flow"
 )
 
 // A vlanList is VLANs as numbers and ranges, in order and joined where they can be, such as 10-20,30.
@@ -114,15 +116,12 @@ func (l vlanList) meets(o vlanList) bool {
 // has reports whether a VLAN is in a list.
 func (l vlanList) has(vlan uint16) bool { return l.meets(joined([]vlanRange{{vlan, vlan}})) }
 
-// A vlanBlock is the VLANs that have the bits of mask as id has them.
-type vlanBlock struct{ id, mask uint16 }
-
 // blocks returns a list as blocks, of which a switch needs an entry each.
-func (l vlanList) blocks() (list []vlanBlock) {
+func (l vlanList) blocks() (list []flow.VLANBlock) {
 	for _, r := range l.ranges() {
 		for at := uint32(r.first); at <= uint32(r.last); {
 			size := uint32(1) << min(bits.TrailingZeros32(at), bits.Len32(uint32(r.last)-at+1)-1)
-			list = append(list, vlanBlock{uint16(at), 0xfff &^ uint16(size-1)})
+			list = append(list, flow.VLANBlock{ID: uint16(at), Mask: 0xfff &^ uint16(size-1)})
 			at += size
 		}
 	}

@@ -44,7 +44,7 @@ func TestVLANLists(t *testing.T) {
 		for v := range uint16(4096) {
 			n := 0
 			for _, b := range blocks {
-				if v&b.mask == b.id {
+				if v&b.Mask == b.ID {
 					n++
 				}
 			}

@@ -78,6 +78,9 @@ type Circuit struct {
 	Loops []string `protobuf:"bytes,22,rep,name=loops,proto3" json:"loops,omitempty"`
 	// RFC 3339: until when.
 	LoopsUntil string `protobuf:"bytes,23,opt,name=loops_until,json=loopsUntil,proto3" json:"loops_until,omitempty"`
+	// Of a vpws: whether it stays on its paths whatever comes, until it is rerouted. Its standby path is
+	// used all the same.
+	NeverMove bool `protobuf:"varint,24,opt,name=never_move,json=neverMove,proto3" json:"never_move,omitempty"`
 	// Never given twice.
 	Id uint32 `protobuf:"varint,30,opt,name=id,proto3" json:"id,omitempty"`
 	// What is kept of each end, in the order of ends.
@@ -319,6 +322,13 @@ func (x *Circuit) GetLoopsUntil() string {
 		return x.LoopsUntil
 	}
 	return ""
+}
+
+func (x *Circuit) GetNeverMove() bool {
+	if x != nil {
+		return x.NeverMove
+	}
+	return false
 }
 
 func (x *Circuit) GetId() uint32 {
@@ -1600,7 +1610,11 @@ type CircuitState struct {
 	// Why it was not up.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// RFC 3339: when it began.
-	Since         string `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	Since string `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	// What was changed of the circuit then, such as rate_kbps: 0, now 20000; empty: nothing was.
+	Changed string `protobuf:"bytes,4,opt,name=changed,proto3" json:"changed,omitempty"`
+	// Who changed it: a client, whom the audit log names, or the service itself.
+	By            string `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1656,6 +1670,250 @@ func (x *CircuitState) GetSince() string {
 	return ""
 }
 
+func (x *CircuitState) GetChanged() string {
+	if x != nil {
+		return x.Changed
+	}
+	return ""
+}
+
+func (x *CircuitState) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// What SwapCircuit is asked.
+type SwapCircuitRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the circuit.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwapCircuitRequest) Reset() {
+	*x = SwapCircuitRequest{}
+	mi := &file_l2vpn_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwapCircuitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwapCircuitRequest) ProtoMessage() {}
+
+func (x *SwapCircuitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwapCircuitRequest.ProtoReflect.Descriptor instead.
+func (*SwapCircuitRequest) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SwapCircuitRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// What RerouteCircuits is asked.
+type RerouteCircuitsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the circuits.
+	Names []string `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	// All whose way leads over a link: two switches with a - between, or two ports, as
+	// SWITCH:PORT-SWITCH:PORT.
+	ViaLink       string `protobuf:"bytes,2,opt,name=via_link,json=viaLink,proto3" json:"via_link,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RerouteCircuitsRequest) Reset() {
+	*x = RerouteCircuitsRequest{}
+	mi := &file_l2vpn_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RerouteCircuitsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RerouteCircuitsRequest) ProtoMessage() {}
+
+func (x *RerouteCircuitsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RerouteCircuitsRequest.ProtoReflect.Descriptor instead.
+func (*RerouteCircuitsRequest) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *RerouteCircuitsRequest) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *RerouteCircuitsRequest) GetViaLink() string {
+	if x != nil {
+		return x.ViaLink
+	}
+	return ""
+}
+
+// The answer of SwapCircuit and RerouteCircuits.
+type CircuitMoves struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Moves         []*CircuitMove `protobuf:"bytes,1,rep,name=moves,proto3" json:"moves,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CircuitMoves) Reset() {
+	*x = CircuitMoves{}
+	mi := &file_l2vpn_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CircuitMoves) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CircuitMoves) ProtoMessage() {}
+
+func (x *CircuitMoves) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CircuitMoves.ProtoReflect.Descriptor instead.
+func (*CircuitMoves) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *CircuitMoves) GetMoves() []*CircuitMove {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+// CircuitMove: what has become of a circuit.
+type CircuitMove struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the circuit.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Whether it goes another way now.
+	Moved bool `protobuf:"varint,2,opt,name=moved,proto3" json:"moved,omitempty"`
+	// The switches of its way before, from the first end to the second.
+	From []string `protobuf:"bytes,3,rep,name=from,proto3" json:"from,omitempty"`
+	// The switches of its way now.
+	To []string `protobuf:"bytes,4,rep,name=to,proto3" json:"to,omitempty"`
+	// Why it has not moved.
+	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CircuitMove) Reset() {
+	*x = CircuitMove{}
+	mi := &file_l2vpn_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CircuitMove) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CircuitMove) ProtoMessage() {}
+
+func (x *CircuitMove) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CircuitMove.ProtoReflect.Descriptor instead.
+func (*CircuitMove) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *CircuitMove) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *CircuitMove) GetMoved() bool {
+	if x != nil {
+		return x.Moved
+	}
+	return false
+}
+
+func (x *CircuitMove) GetFrom() []string {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *CircuitMove) GetTo() []string {
+	if x != nil {
+		return x.To
+	}
+	return nil
+}
+
+func (x *CircuitMove) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // What PingCircuit is asked.
 type PingCircuitRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1676,7 +1934,7 @@ type PingCircuitRequest struct {
 
 func (x *PingCircuitRequest) Reset() {
 	*x = PingCircuitRequest{}
-	mi := &file_l2vpn_proto_msgTypes[18]
+	mi := &file_l2vpn_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1688,7 +1946,7 @@ func (x *PingCircuitRequest) String() string {
 func (*PingCircuitRequest) ProtoMessage() {}
 
 func (x *PingCircuitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[18]
+	mi := &file_l2vpn_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1701,7 +1959,7 @@ func (x *PingCircuitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingCircuitRequest.ProtoReflect.Descriptor instead.
 func (*PingCircuitRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{18}
+	return file_l2vpn_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PingCircuitRequest) GetName() string {
@@ -1750,7 +2008,7 @@ type PingCircuitResponse struct {
 
 func (x *PingCircuitResponse) Reset() {
 	*x = PingCircuitResponse{}
-	mi := &file_l2vpn_proto_msgTypes[19]
+	mi := &file_l2vpn_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1762,7 +2020,7 @@ func (x *PingCircuitResponse) String() string {
 func (*PingCircuitResponse) ProtoMessage() {}
 
 func (x *PingCircuitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[19]
+	mi := &file_l2vpn_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1775,7 +2033,7 @@ func (x *PingCircuitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingCircuitResponse.ProtoReflect.Descriptor instead.
 func (*PingCircuitResponse) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{19}
+	return file_l2vpn_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PingCircuitResponse) GetWays() []*CircuitPing {
@@ -1807,7 +2065,7 @@ type CircuitPing struct {
 
 func (x *CircuitPing) Reset() {
 	*x = CircuitPing{}
-	mi := &file_l2vpn_proto_msgTypes[20]
+	mi := &file_l2vpn_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1819,7 +2077,7 @@ func (x *CircuitPing) String() string {
 func (*CircuitPing) ProtoMessage() {}
 
 func (x *CircuitPing) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[20]
+	mi := &file_l2vpn_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1832,7 +2090,7 @@ func (x *CircuitPing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitPing.ProtoReflect.Descriptor instead.
 func (*CircuitPing) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{20}
+	return file_l2vpn_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CircuitPing) GetFrom() string {
@@ -1888,7 +2146,7 @@ type ListCircuitMacsRequest struct {
 
 func (x *ListCircuitMacsRequest) Reset() {
 	*x = ListCircuitMacsRequest{}
-	mi := &file_l2vpn_proto_msgTypes[21]
+	mi := &file_l2vpn_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1900,7 +2158,7 @@ func (x *ListCircuitMacsRequest) String() string {
 func (*ListCircuitMacsRequest) ProtoMessage() {}
 
 func (x *ListCircuitMacsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[21]
+	mi := &file_l2vpn_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1913,7 +2171,7 @@ func (x *ListCircuitMacsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCircuitMacsRequest.ProtoReflect.Descriptor instead.
 func (*ListCircuitMacsRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{21}
+	return file_l2vpn_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListCircuitMacsRequest) GetName() string {
@@ -1936,7 +2194,7 @@ type ListCircuitMacsResponse struct {
 
 func (x *ListCircuitMacsResponse) Reset() {
 	*x = ListCircuitMacsResponse{}
-	mi := &file_l2vpn_proto_msgTypes[22]
+	mi := &file_l2vpn_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1948,7 +2206,7 @@ func (x *ListCircuitMacsResponse) String() string {
 func (*ListCircuitMacsResponse) ProtoMessage() {}
 
 func (x *ListCircuitMacsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[22]
+	mi := &file_l2vpn_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1961,7 +2219,7 @@ func (x *ListCircuitMacsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCircuitMacsResponse.ProtoReflect.Descriptor instead.
 func (*ListCircuitMacsResponse) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{22}
+	return file_l2vpn_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListCircuitMacsResponse) GetMacs() []*CircuitMac {
@@ -1999,7 +2257,7 @@ type CircuitMac struct {
 
 func (x *CircuitMac) Reset() {
 	*x = CircuitMac{}
-	mi := &file_l2vpn_proto_msgTypes[23]
+	mi := &file_l2vpn_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2011,7 +2269,7 @@ func (x *CircuitMac) String() string {
 func (*CircuitMac) ProtoMessage() {}
 
 func (x *CircuitMac) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[23]
+	mi := &file_l2vpn_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2024,7 +2282,7 @@ func (x *CircuitMac) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitMac.ProtoReflect.Descriptor instead.
 func (*CircuitMac) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{23}
+	return file_l2vpn_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CircuitMac) GetMac() string {
@@ -2084,7 +2342,7 @@ type CircuitBlock struct {
 
 func (x *CircuitBlock) Reset() {
 	*x = CircuitBlock{}
-	mi := &file_l2vpn_proto_msgTypes[24]
+	mi := &file_l2vpn_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2096,7 +2354,7 @@ func (x *CircuitBlock) String() string {
 func (*CircuitBlock) ProtoMessage() {}
 
 func (x *CircuitBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[24]
+	mi := &file_l2vpn_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2109,7 +2367,7 @@ func (x *CircuitBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitBlock.ProtoReflect.Descriptor instead.
 func (*CircuitBlock) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{24}
+	return file_l2vpn_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CircuitBlock) GetEnd() string {
@@ -2144,7 +2402,7 @@ type ValidateCircuitsRequest struct {
 
 func (x *ValidateCircuitsRequest) Reset() {
 	*x = ValidateCircuitsRequest{}
-	mi := &file_l2vpn_proto_msgTypes[25]
+	mi := &file_l2vpn_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2156,7 +2414,7 @@ func (x *ValidateCircuitsRequest) String() string {
 func (*ValidateCircuitsRequest) ProtoMessage() {}
 
 func (x *ValidateCircuitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[25]
+	mi := &file_l2vpn_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2169,7 +2427,7 @@ func (x *ValidateCircuitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateCircuitsRequest.ProtoReflect.Descriptor instead.
 func (*ValidateCircuitsRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{25}
+	return file_l2vpn_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ValidateCircuitsRequest) GetName() string {
@@ -2192,7 +2450,7 @@ type ValidateCircuitsResponse struct {
 
 func (x *ValidateCircuitsResponse) Reset() {
 	*x = ValidateCircuitsResponse{}
-	mi := &file_l2vpn_proto_msgTypes[26]
+	mi := &file_l2vpn_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2462,7 @@ func (x *ValidateCircuitsResponse) String() string {
 func (*ValidateCircuitsResponse) ProtoMessage() {}
 
 func (x *ValidateCircuitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[26]
+	mi := &file_l2vpn_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2475,7 @@ func (x *ValidateCircuitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateCircuitsResponse.ProtoReflect.Descriptor instead.
 func (*ValidateCircuitsResponse) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{26}
+	return file_l2vpn_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ValidateCircuitsResponse) GetCircuits() uint32 {
@@ -2251,7 +2509,7 @@ type CircuitFault struct {
 
 func (x *CircuitFault) Reset() {
 	*x = CircuitFault{}
-	mi := &file_l2vpn_proto_msgTypes[27]
+	mi := &file_l2vpn_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2263,7 +2521,7 @@ func (x *CircuitFault) String() string {
 func (*CircuitFault) ProtoMessage() {}
 
 func (x *CircuitFault) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[27]
+	mi := &file_l2vpn_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2276,7 +2534,7 @@ func (x *CircuitFault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitFault.ProtoReflect.Descriptor instead.
 func (*CircuitFault) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{27}
+	return file_l2vpn_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CircuitFault) GetName() string {
@@ -2320,7 +2578,7 @@ type CircuitChanged struct {
 
 func (x *CircuitChanged) Reset() {
 	*x = CircuitChanged{}
-	mi := &file_l2vpn_proto_msgTypes[28]
+	mi := &file_l2vpn_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2590,7 @@ func (x *CircuitChanged) String() string {
 func (*CircuitChanged) ProtoMessage() {}
 
 func (x *CircuitChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[28]
+	mi := &file_l2vpn_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +2603,7 @@ func (x *CircuitChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitChanged.ProtoReflect.Descriptor instead.
 func (*CircuitChanged) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{28}
+	return file_l2vpn_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CircuitChanged) GetCircuit() *Circuit {
@@ -2379,7 +2637,7 @@ type CircuitPortChanged struct {
 
 func (x *CircuitPortChanged) Reset() {
 	*x = CircuitPortChanged{}
-	mi := &file_l2vpn_proto_msgTypes[29]
+	mi := &file_l2vpn_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2391,7 +2649,7 @@ func (x *CircuitPortChanged) String() string {
 func (*CircuitPortChanged) ProtoMessage() {}
 
 func (x *CircuitPortChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[29]
+	mi := &file_l2vpn_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2404,7 +2662,7 @@ func (x *CircuitPortChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitPortChanged.ProtoReflect.Descriptor instead.
 func (*CircuitPortChanged) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{29}
+	return file_l2vpn_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CircuitPortChanged) GetAt() *Location {
@@ -2432,7 +2690,7 @@ var File_l2vpn_proto protoreflect.FileDescriptor
 
 const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
-	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x95\x19\n" +
+	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x9e\x1a\n" +
 	"\aCircuit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12c\n" +
 	"\x04type\x18\x02 \x01(\tBO\x92\xe1\x18K\n" +
@@ -2483,7 +2741,10 @@ const file_l2vpn_proto_rawDesc = "" +
 	"wof a vpls: steiner, branching points by Kou, Markowsky and Berman, or random, one point by chance; steiner if not givenR\x04tree\x12\x14\n" +
 	"\x05loops\x18\x16 \x03(\tR\x05loops\x12\x1f\n" +
 	"\vloops_until\x18\x17 \x01(\tR\n" +
-	"loopsUntil\x12\x0e\n" +
+	"loopsUntil\x12\x86\x01\n" +
+	"\n" +
+	"never_move\x18\x18 \x01(\bBg\x92\xe1\x18c\n" +
+	"astay on its paths whatever comes, until weft l2vpn reroute; the standby path is used all the sameR\tneverMove\x12\x0e\n" +
 	"\x02id\x18\x1e \x01(\rR\x02id\x120\n" +
 	"\amembers\x18\x1f \x03(\v2\x16.weft.v1.CircuitMemberR\amembers\x12\x14\n" +
 	"\x05state\x18  \x01(\tR\x05state\x12\x16\n" +
@@ -2592,11 +2853,27 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\adevices\x18\a \x03(\v2\x16.weft.v1.CircuitDeviceR\adevices\"3\n" +
 	"\rCircuitDevice\x12\x10\n" +
 	"\x03end\x18\x01 \x01(\tR\x03end\x12\x10\n" +
-	"\x03mac\x18\x02 \x01(\tR\x03mac\"n\n" +
+	"\x03mac\x18\x02 \x01(\tR\x03mac\"\xae\x01\n" +
 	"\fCircuitState\x12\x14\n" +
 	"\x05state\x18\x01 \x01(\tR\x05state\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x14\n" +
-	"\x05since\x18\x03 \x01(\tR\x05since:\x1a\x8a\xe1\x18\x16\"\x05SINCE\"\x05STATE\"\x06REASON\"\x8d\x02\n" +
+	"\x05since\x18\x03 \x01(\tR\x05since\x12\x18\n" +
+	"\achanged\x18\x04 \x01(\tR\achanged\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by:0\x8a\xe1\x18,\"\x05SINCE\"\x05STATE\"\x06REASON\"\x10CHANGE={changed}\"\x02BY\"(\n" +
+	"\x12SwapCircuitRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x9a\x01\n" +
+	"\x16RerouteCircuitsRequest\x12\x14\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\x12j\n" +
+	"\bvia_link\x18\x02 \x01(\tBO\x92\xe1\x18K\n" +
+	"Iall whose way leads over a link, SWITCH-SWITCH or SWITCH:PORT-SWITCH:PORTR\aviaLink\":\n" +
+	"\fCircuitMoves\x12*\n" +
+	"\x05moves\x18\x01 \x03(\v2\x14.weft.v1.CircuitMoveR\x05moves\"\x98\x01\n" +
+	"\vCircuitMove\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05moved\x18\x02 \x01(\bR\x05moved\x12\x12\n" +
+	"\x04from\x18\x03 \x03(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x03(\tR\x02to\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason:#\x8a\xe1\x18\x1f\"\x04NAME\"\x05MOVED\"\x04FROM\"\x02TO\"\x06REASON\"\x8d\x02\n" +
 	"\x12PingCircuitRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12M\n" +
 	"\x05count\x18\x02 \x01(\rB7\x92\xe1\x183\n" +
@@ -2652,7 +2929,7 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x02at\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x12\n" +
 	"\x04gone\x18\x02 \x01(\bR\x04gone\x12\x12\n" +
 	"\x04vlan\x18\x03 \x01(\rR\x04vlan:\v\xfa\xe0\x18\a\n" +
-	"\x05l2vpn2\x90\x1c\n" +
+	"\x05l2vpn2\xf4#\n" +
 	"\x05L2vpn\x12\xa1\x01\n" +
 	"\vSetCircuits\x12\x1b.weft.v1.SetCircuitsRequest\x1a\x1c.weft.v1.SetCircuitsResponse\"W\xea\xe0\x18S\b\x02\x10\x01\x1a.2\boutcomes2\x05added2\achanged2\adeleted2\tunchanged\"\vl2vpn apply*\x0ePOST /v1/l2vpn@\x01\x12\xb4\x01\n" +
 	"\rDeleteCircuit\x12\x1d.weft.v1.DeleteCircuitRequest\x1a\x1e.weft.v1.DeleteCircuitResponse\"d\xea\xe0\x18-\b\x02\x10\x01\x1a\x00\"\fl2vpn delete*\x17DELETE /v1/l2vpn/{name}\x82\xe1\x18/\n" +
@@ -2679,7 +2956,18 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x10ValidateCircuits\x12 .weft.v1.ValidateCircuitsRequest\x1a!.weft.v1.ValidateCircuitsResponse\"\xde\x02\xea\xe0\x18,\b\x01\x1a\x00\"\x0el2vpn validate*\x16GET /v1/l2vpn:validate\x82\xe1\x18\xa9\x02\n" +
 	"7Compare circuits with what switches have and probes say\x12\xb0\x01Compare what circuits should be with the entries that switches have now, with tunnels and\n" +
 	"ports, and with what probes say, and name what is wrong. Exit status 1 if anything is.\x1a3weft l2vpn validate\n" +
-	"weft l2vpn validate red -o json\"\x06[NAME]\x12\xec\x02\n" +
+	"weft l2vpn validate red -o json\"\x06[NAME]\x12\x9d\x03\n" +
+	"\vSwapCircuit\x12\x1b.weft.v1.SwapCircuitRequest\x1a\x15.weft.v1.CircuitMoves\"\xd9\x02\xea\xe0\x18.\b\x02\x10\x01\x1a\x00\"\n" +
+	"l2vpn swap*\x1aPOST /v1/l2vpn/{name}:swap\x82\xe1\x18\xa2\x02\n" +
+	"/Have a circuit use its standby path from now on\x12\xd3\x01Have a circuit use its standby path from now on; the first one then protects it. Circuits\n" +
+	"that share its tunnels go with it, and are named. No frame is lost. It stays there until the path fails, or another\n" +
+	"swap.\x1a\x13weft l2vpn swap red\"\x04NAME\x12\xc1\x04\n" +
+	"\x0fRerouteCircuits\x12\x1f.weft.v1.RerouteCircuitsRequest\x1a\x15.weft.v1.CircuitMoves\"\xf5\x03\xea\xe0\x18-\b\x02\x10\x01\x1a\x00\"\rl2vpn reroute*\x16POST /v1/l2vpn:reroute\x82\xe1\x18\xbf\x03\n" +
+	"2Move circuits to the best paths that there are now\x12\x92\x02Move circuits to the best paths that there are now: those that are named, or all whose way\n" +
+	"leads over a link. They do not wait for --revert, and those with --never-move move, too. Each has its new path\n" +
+	"before it leaves the old one. weft link drain has circuits leave a link.\x1acweft l2vpn reroute red blue\n" +
+	"weft l2vpn reroute --via-link 1-4\n" +
+	"weft l2vpn reroute --via-link 1:9-4:8\"\x0f[NAME...]=names\x12\xec\x02\n" +
 	"\x0ePreviewCircuit\x12\x1e.weft.v1.PreviewCircuitRequest\x1a\x17.weft.v1.CircuitPreview\"\xa0\x02\xea\xe0\x183\b\x01\x1a\x00\"\rl2vpn preview*\x1ePOST /v1/l2vpn:preview circuit\x82\xe1\x18\xe4\x01\n" +
 	"\x1cShow what a circuit would be\x12\x84\x01Show what a circuit would be if it were added: whether it could be up, its way, its labels and how many entries. Nothing is changed.\x1a(weft l2vpn preview red 1:3 3:3 --protect\"\x13NAME END=- END...=-\x12\xd0\x01\n" +
 	"\x11GetCircuitHistory\x12!.weft.v1.GetCircuitHistoryRequest\x1a\x17.weft.v1.CircuitHistory\"\x7f\xea\xe0\x181\b\x01\x1a\x00\"\rl2vpn history*\x1cGET /v1/l2vpn/{name}/history\x82\xe1\x18F\n" +
@@ -2709,7 +2997,7 @@ func file_l2vpn_proto_rawDescGZIP() []byte {
 	return file_l2vpn_proto_rawDescData
 }
 
-var file_l2vpn_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_l2vpn_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_l2vpn_proto_goTypes = []any{
 	(*Circuit)(nil),                  // 0: weft.v1.Circuit
 	(*CircuitMember)(nil),            // 1: weft.v1.CircuitMember
@@ -2729,25 +3017,29 @@ var file_l2vpn_proto_goTypes = []any{
 	(*CircuitHistory)(nil),           // 15: weft.v1.CircuitHistory
 	(*CircuitDevice)(nil),            // 16: weft.v1.CircuitDevice
 	(*CircuitState)(nil),             // 17: weft.v1.CircuitState
-	(*PingCircuitRequest)(nil),       // 18: weft.v1.PingCircuitRequest
-	(*PingCircuitResponse)(nil),      // 19: weft.v1.PingCircuitResponse
-	(*CircuitPing)(nil),              // 20: weft.v1.CircuitPing
-	(*ListCircuitMacsRequest)(nil),   // 21: weft.v1.ListCircuitMacsRequest
-	(*ListCircuitMacsResponse)(nil),  // 22: weft.v1.ListCircuitMacsResponse
-	(*CircuitMac)(nil),               // 23: weft.v1.CircuitMac
-	(*CircuitBlock)(nil),             // 24: weft.v1.CircuitBlock
-	(*ValidateCircuitsRequest)(nil),  // 25: weft.v1.ValidateCircuitsRequest
-	(*ValidateCircuitsResponse)(nil), // 26: weft.v1.ValidateCircuitsResponse
-	(*CircuitFault)(nil),             // 27: weft.v1.CircuitFault
-	(*CircuitChanged)(nil),           // 28: weft.v1.CircuitChanged
-	(*CircuitPortChanged)(nil),       // 29: weft.v1.CircuitPortChanged
-	(*Location)(nil),                 // 30: weft.v1.Location
+	(*SwapCircuitRequest)(nil),       // 18: weft.v1.SwapCircuitRequest
+	(*RerouteCircuitsRequest)(nil),   // 19: weft.v1.RerouteCircuitsRequest
+	(*CircuitMoves)(nil),             // 20: weft.v1.CircuitMoves
+	(*CircuitMove)(nil),              // 21: weft.v1.CircuitMove
+	(*PingCircuitRequest)(nil),       // 22: weft.v1.PingCircuitRequest
+	(*PingCircuitResponse)(nil),      // 23: weft.v1.PingCircuitResponse
+	(*CircuitPing)(nil),              // 24: weft.v1.CircuitPing
+	(*ListCircuitMacsRequest)(nil),   // 25: weft.v1.ListCircuitMacsRequest
+	(*ListCircuitMacsResponse)(nil),  // 26: weft.v1.ListCircuitMacsResponse
+	(*CircuitMac)(nil),               // 27: weft.v1.CircuitMac
+	(*CircuitBlock)(nil),             // 28: weft.v1.CircuitBlock
+	(*ValidateCircuitsRequest)(nil),  // 29: weft.v1.ValidateCircuitsRequest
+	(*ValidateCircuitsResponse)(nil), // 30: weft.v1.ValidateCircuitsResponse
+	(*CircuitFault)(nil),             // 31: weft.v1.CircuitFault
+	(*CircuitChanged)(nil),           // 32: weft.v1.CircuitChanged
+	(*CircuitPortChanged)(nil),       // 33: weft.v1.CircuitPortChanged
+	(*Location)(nil),                 // 34: weft.v1.Location
 }
 var file_l2vpn_proto_depIdxs = []int32{
 	1,  // 0: weft.v1.Circuit.members:type_name -> weft.v1.CircuitMember
 	3,  // 1: weft.v1.Circuit.delay_us:type_name -> weft.v1.CircuitDelay
 	2,  // 2: weft.v1.Circuit.tree_labels:type_name -> weft.v1.CircuitLabel
-	30, // 3: weft.v1.Circuit.avoids:type_name -> weft.v1.Location
+	34, // 3: weft.v1.Circuit.avoids:type_name -> weft.v1.Location
 	0,  // 4: weft.v1.SetCircuitsRequest.circuits:type_name -> weft.v1.Circuit
 	6,  // 5: weft.v1.SetCircuitsResponse.outcomes:type_name -> weft.v1.CircuitOutcome
 	0,  // 6: weft.v1.CircuitOutcome.circuit:type_name -> weft.v1.Circuit
@@ -2755,35 +3047,40 @@ var file_l2vpn_proto_depIdxs = []int32{
 	0,  // 8: weft.v1.PreviewCircuitRequest.circuit:type_name -> weft.v1.Circuit
 	17, // 9: weft.v1.CircuitHistory.states:type_name -> weft.v1.CircuitState
 	16, // 10: weft.v1.CircuitHistory.devices:type_name -> weft.v1.CircuitDevice
-	20, // 11: weft.v1.PingCircuitResponse.ways:type_name -> weft.v1.CircuitPing
-	23, // 12: weft.v1.ListCircuitMacsResponse.macs:type_name -> weft.v1.CircuitMac
-	24, // 13: weft.v1.ListCircuitMacsResponse.blocked:type_name -> weft.v1.CircuitBlock
-	27, // 14: weft.v1.ValidateCircuitsResponse.faults:type_name -> weft.v1.CircuitFault
-	0,  // 15: weft.v1.CircuitChanged.circuit:type_name -> weft.v1.Circuit
-	30, // 16: weft.v1.CircuitPortChanged.at:type_name -> weft.v1.Location
-	4,  // 17: weft.v1.L2vpn.SetCircuits:input_type -> weft.v1.SetCircuitsRequest
-	7,  // 18: weft.v1.L2vpn.DeleteCircuit:input_type -> weft.v1.DeleteCircuitRequest
-	9,  // 19: weft.v1.L2vpn.GetCircuit:input_type -> weft.v1.GetCircuitRequest
-	10, // 20: weft.v1.L2vpn.ListCircuits:input_type -> weft.v1.ListCircuitsRequest
-	18, // 21: weft.v1.L2vpn.PingCircuit:input_type -> weft.v1.PingCircuitRequest
-	21, // 22: weft.v1.L2vpn.ListCircuitMacs:input_type -> weft.v1.ListCircuitMacsRequest
-	25, // 23: weft.v1.L2vpn.ValidateCircuits:input_type -> weft.v1.ValidateCircuitsRequest
-	12, // 24: weft.v1.L2vpn.PreviewCircuit:input_type -> weft.v1.PreviewCircuitRequest
-	14, // 25: weft.v1.L2vpn.GetCircuitHistory:input_type -> weft.v1.GetCircuitHistoryRequest
-	5,  // 26: weft.v1.L2vpn.SetCircuits:output_type -> weft.v1.SetCircuitsResponse
-	8,  // 27: weft.v1.L2vpn.DeleteCircuit:output_type -> weft.v1.DeleteCircuitResponse
-	0,  // 28: weft.v1.L2vpn.GetCircuit:output_type -> weft.v1.Circuit
-	11, // 29: weft.v1.L2vpn.ListCircuits:output_type -> weft.v1.ListCircuitsResponse
-	19, // 30: weft.v1.L2vpn.PingCircuit:output_type -> weft.v1.PingCircuitResponse
-	22, // 31: weft.v1.L2vpn.ListCircuitMacs:output_type -> weft.v1.ListCircuitMacsResponse
-	26, // 32: weft.v1.L2vpn.ValidateCircuits:output_type -> weft.v1.ValidateCircuitsResponse
-	13, // 33: weft.v1.L2vpn.PreviewCircuit:output_type -> weft.v1.CircuitPreview
-	15, // 34: weft.v1.L2vpn.GetCircuitHistory:output_type -> weft.v1.CircuitHistory
-	26, // [26:35] is the sub-list for method output_type
-	17, // [17:26] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	21, // 11: weft.v1.CircuitMoves.moves:type_name -> weft.v1.CircuitMove
+	24, // 12: weft.v1.PingCircuitResponse.ways:type_name -> weft.v1.CircuitPing
+	27, // 13: weft.v1.ListCircuitMacsResponse.macs:type_name -> weft.v1.CircuitMac
+	28, // 14: weft.v1.ListCircuitMacsResponse.blocked:type_name -> weft.v1.CircuitBlock
+	31, // 15: weft.v1.ValidateCircuitsResponse.faults:type_name -> weft.v1.CircuitFault
+	0,  // 16: weft.v1.CircuitChanged.circuit:type_name -> weft.v1.Circuit
+	34, // 17: weft.v1.CircuitPortChanged.at:type_name -> weft.v1.Location
+	4,  // 18: weft.v1.L2vpn.SetCircuits:input_type -> weft.v1.SetCircuitsRequest
+	7,  // 19: weft.v1.L2vpn.DeleteCircuit:input_type -> weft.v1.DeleteCircuitRequest
+	9,  // 20: weft.v1.L2vpn.GetCircuit:input_type -> weft.v1.GetCircuitRequest
+	10, // 21: weft.v1.L2vpn.ListCircuits:input_type -> weft.v1.ListCircuitsRequest
+	22, // 22: weft.v1.L2vpn.PingCircuit:input_type -> weft.v1.PingCircuitRequest
+	25, // 23: weft.v1.L2vpn.ListCircuitMacs:input_type -> weft.v1.ListCircuitMacsRequest
+	29, // 24: weft.v1.L2vpn.ValidateCircuits:input_type -> weft.v1.ValidateCircuitsRequest
+	18, // 25: weft.v1.L2vpn.SwapCircuit:input_type -> weft.v1.SwapCircuitRequest
+	19, // 26: weft.v1.L2vpn.RerouteCircuits:input_type -> weft.v1.RerouteCircuitsRequest
+	12, // 27: weft.v1.L2vpn.PreviewCircuit:input_type -> weft.v1.PreviewCircuitRequest
+	14, // 28: weft.v1.L2vpn.GetCircuitHistory:input_type -> weft.v1.GetCircuitHistoryRequest
+	5,  // 29: weft.v1.L2vpn.SetCircuits:output_type -> weft.v1.SetCircuitsResponse
+	8,  // 30: weft.v1.L2vpn.DeleteCircuit:output_type -> weft.v1.DeleteCircuitResponse
+	0,  // 31: weft.v1.L2vpn.GetCircuit:output_type -> weft.v1.Circuit
+	11, // 32: weft.v1.L2vpn.ListCircuits:output_type -> weft.v1.ListCircuitsResponse
+	23, // 33: weft.v1.L2vpn.PingCircuit:output_type -> weft.v1.PingCircuitResponse
+	26, // 34: weft.v1.L2vpn.ListCircuitMacs:output_type -> weft.v1.ListCircuitMacsResponse
+	30, // 35: weft.v1.L2vpn.ValidateCircuits:output_type -> weft.v1.ValidateCircuitsResponse
+	20, // 36: weft.v1.L2vpn.SwapCircuit:output_type -> weft.v1.CircuitMoves
+	20, // 37: weft.v1.L2vpn.RerouteCircuits:output_type -> weft.v1.CircuitMoves
+	13, // 38: weft.v1.L2vpn.PreviewCircuit:output_type -> weft.v1.CircuitPreview
+	15, // 39: weft.v1.L2vpn.GetCircuitHistory:output_type -> weft.v1.CircuitHistory
+	29, // [29:40] is the sub-list for method output_type
+	18, // [18:29] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_l2vpn_proto_init() }
@@ -2800,7 +3097,7 @@ func file_l2vpn_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_l2vpn_proto_rawDesc), len(file_l2vpn_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

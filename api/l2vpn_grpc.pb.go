@@ -26,6 +26,8 @@ const (
 	L2Vpn_PingCircuit_FullMethodName       = "/weft.v1.L2vpn/PingCircuit"
 	L2Vpn_ListCircuitMacs_FullMethodName   = "/weft.v1.L2vpn/ListCircuitMacs"
 	L2Vpn_ValidateCircuits_FullMethodName  = "/weft.v1.L2vpn/ValidateCircuits"
+	L2Vpn_SwapCircuit_FullMethodName       = "/weft.v1.L2vpn/SwapCircuit"
+	L2Vpn_RerouteCircuits_FullMethodName   = "/weft.v1.L2vpn/RerouteCircuits"
 	L2Vpn_PreviewCircuit_FullMethodName    = "/weft.v1.L2vpn/PreviewCircuit"
 	L2Vpn_GetCircuitHistory_FullMethodName = "/weft.v1.L2vpn/GetCircuitHistory"
 )
@@ -57,6 +59,12 @@ type L2VpnClient interface {
 	// Compares what circuits should be with what switches have and what probes say, and
 	// names what is wrong.
 	ValidateCircuits(ctx context.Context, in *ValidateCircuitsRequest, opts ...grpc.CallOption) (*ValidateCircuitsResponse, error)
+	// Has a circuit use its standby path from now on, which the first one then protects, and with it all
+	// circuits that share its tunnels. NotFound if there is none; FailedPrecondition if it has no standby path.
+	SwapCircuit(ctx context.Context, in *SwapCircuitRequest, opts ...grpc.CallOption) (*CircuitMoves, error)
+	// Has circuits take the best paths that there are now. NotFound if there is none of a name;
+	// InvalidArgument if neither names nor a link are given, or both.
+	RerouteCircuits(ctx context.Context, in *RerouteCircuitsRequest, opts ...grpc.CallOption) (*CircuitMoves, error)
 	// What a circuit would be, if it were set. Changes nothing.
 	PreviewCircuit(ctx context.Context, in *PreviewCircuitRequest, opts ...grpc.CallOption) (*CircuitPreview, error)
 	// The states that a circuit has had, the last ones first.
@@ -141,6 +149,26 @@ func (c *l2VpnClient) ValidateCircuits(ctx context.Context, in *ValidateCircuits
 	return out, nil
 }
 
+func (c *l2VpnClient) SwapCircuit(ctx context.Context, in *SwapCircuitRequest, opts ...grpc.CallOption) (*CircuitMoves, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CircuitMoves)
+	err := c.cc.Invoke(ctx, L2Vpn_SwapCircuit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *l2VpnClient) RerouteCircuits(ctx context.Context, in *RerouteCircuitsRequest, opts ...grpc.CallOption) (*CircuitMoves, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CircuitMoves)
+	err := c.cc.Invoke(ctx, L2Vpn_RerouteCircuits_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *l2VpnClient) PreviewCircuit(ctx context.Context, in *PreviewCircuitRequest, opts ...grpc.CallOption) (*CircuitPreview, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CircuitPreview)
@@ -188,6 +216,12 @@ type L2VpnServer interface {
 	// Compares what circuits should be with what switches have and what probes say, and
 	// names what is wrong.
 	ValidateCircuits(context.Context, *ValidateCircuitsRequest) (*ValidateCircuitsResponse, error)
+	// Has a circuit use its standby path from now on, which the first one then protects, and with it all
+	// circuits that share its tunnels. NotFound if there is none; FailedPrecondition if it has no standby path.
+	SwapCircuit(context.Context, *SwapCircuitRequest) (*CircuitMoves, error)
+	// Has circuits take the best paths that there are now. NotFound if there is none of a name;
+	// InvalidArgument if neither names nor a link are given, or both.
+	RerouteCircuits(context.Context, *RerouteCircuitsRequest) (*CircuitMoves, error)
 	// What a circuit would be, if it were set. Changes nothing.
 	PreviewCircuit(context.Context, *PreviewCircuitRequest) (*CircuitPreview, error)
 	// The states that a circuit has had, the last ones first.
@@ -222,6 +256,12 @@ func (UnimplementedL2VpnServer) ListCircuitMacs(context.Context, *ListCircuitMac
 }
 func (UnimplementedL2VpnServer) ValidateCircuits(context.Context, *ValidateCircuitsRequest) (*ValidateCircuitsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ValidateCircuits not implemented")
+}
+func (UnimplementedL2VpnServer) SwapCircuit(context.Context, *SwapCircuitRequest) (*CircuitMoves, error) {
+	return nil, status.Error(codes.Unimplemented, "method SwapCircuit not implemented")
+}
+func (UnimplementedL2VpnServer) RerouteCircuits(context.Context, *RerouteCircuitsRequest) (*CircuitMoves, error) {
+	return nil, status.Error(codes.Unimplemented, "method RerouteCircuits not implemented")
 }
 func (UnimplementedL2VpnServer) PreviewCircuit(context.Context, *PreviewCircuitRequest) (*CircuitPreview, error) {
 	return nil, status.Error(codes.Unimplemented, "method PreviewCircuit not implemented")
@@ -376,6 +416,42 @@ func _L2Vpn_ValidateCircuits_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _L2Vpn_SwapCircuit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SwapCircuitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(L2VpnServer).SwapCircuit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: L2Vpn_SwapCircuit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(L2VpnServer).SwapCircuit(ctx, req.(*SwapCircuitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _L2Vpn_RerouteCircuits_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RerouteCircuitsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(L2VpnServer).RerouteCircuits(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: L2Vpn_RerouteCircuits_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(L2VpnServer).RerouteCircuits(ctx, req.(*RerouteCircuitsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _L2Vpn_PreviewCircuit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PreviewCircuitRequest)
 	if err := dec(in); err != nil {
@@ -446,6 +522,14 @@ var L2Vpn_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ValidateCircuits",
 			Handler:    _L2Vpn_ValidateCircuits_Handler,
+		},
+		{
+			MethodName: "SwapCircuit",
+			Handler:    _L2Vpn_SwapCircuit_Handler,
+		},
+		{
+			MethodName: "RerouteCircuits",
+			Handler:    _L2Vpn_RerouteCircuits_Handler,
 		},
 		{
 			MethodName: "PreviewCircuit",

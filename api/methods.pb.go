@@ -260,6 +260,12 @@ var (
 	// Compares what circuits should be with what switches have and what probes say, and
 	// names what is wrong.
 	ValidateCircuits = Method[ValidateCircuitsRequest, ValidateCircuitsResponse]{"l2vpn.ValidateCircuits"}
+	// Has a circuit use its standby path from now on, which the first one then protects, and with it all
+	// circuits that share its tunnels. NotFound if there is none; FailedPrecondition if it has no standby path.
+	SwapCircuit = Method[SwapCircuitRequest, CircuitMoves]{"l2vpn.SwapCircuit"}
+	// Has circuits take the best paths that there are now. NotFound if there is none of a name;
+	// InvalidArgument if neither names nor a link are given, or both.
+	RerouteCircuits = Method[RerouteCircuitsRequest, CircuitMoves]{"l2vpn.RerouteCircuits"}
 	// What a circuit would be, if it were set. Changes nothing.
 	PreviewCircuit = Method[PreviewCircuitRequest, CircuitPreview]{"l2vpn.PreviewCircuit"}
 	// The states that a circuit has had, the last ones first.
@@ -525,6 +531,8 @@ var methods = []AnyMethod{
 	PingCircuit,
 	ListCircuitMacs,
 	ValidateCircuits,
+	SwapCircuit,
+	RerouteCircuits,
 	PreviewCircuit,
 	GetCircuitHistory,
 	SetNat,

@@ -123,7 +123,8 @@ func (t *batch) admit(b *store, c *circuit, e end, mine map[string]bool, taken m
 
 // commit stores the batch, all of it or nothing.
 func (t *batch) commit(ctx context.Context, b *store) error {
-	var undo []func() // takes back what is done to numbers
+	var undo []func()              // takes back what is done to numbers
+	changed := map[string]string{} // what is changed, by circuit
 	var edits []object.Edit
 	for _, name := range t.gone {
 		edits = append(edits, b.circuits.Edit(name, func(old *circuit) (*circuit, error) {
@@ -136,6 +137,7 @@ func (t *batch) commit(ctx context.Context, b *store) error {
 			n, err := b.complete(c, old, &undo)
 			if err == nil {
 				b.alloc.free(old, n, &undo)
+				changed[c.Name] = changes(old, n)
 			}
 			return n, err
 		}))
@@ -143,6 +145,7 @@ func (t *batch) commit(ctx context.Context, b *store) error {
 	edits = append(edits, object.Then(func() {
 		for _, c := range t.circuits { // a number may have been another's before
 			b.alloc.ofAll(b.status[c.Name].circuit, (*numbers).mark)
+			b.status[c.Name].log(b, changed[c.Name], client)
 		}
 	}))
 	err := object.Change(ctx, edits...)

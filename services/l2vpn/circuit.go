@@ -150,6 +150,8 @@ func supported(c *circuit) error {
 	switch {
 	case c.Type != vpls && (c.MaxMacs != 0 || c.Tree != ""):
 		what = "max_macs and tree, which are of a vpls,"
+	case c.NeverMove && (c.Type == vpls || c.local()):
+		what = "never_move, which is of a vpws between two switches,"
 	case overlaid(c.Transport) && chosen(c) != "":
 		return api.Errorf(codes.InvalidArgument, "circuit %s: %s cannot be had with transport %s, since the nodes' own routing chooses the way: leave it out, or use transport mpls", c.Name, chosen(c), c.Transport)
 	default:
@@ -163,7 +165,8 @@ func wanted(m *api.Circuit) *api.Circuit {
 	return &api.Circuit{Name: m.Name, Type: m.Type, Ends: slices.Clone(m.Ends), Payload: m.Payload, Transport: m.Transport,
 		RateKbps: m.RateKbps, Protect: m.Protect, RevertAfterS: m.RevertAfterS, MaxDelayUs: m.MaxDelayUs, DiverseFrom: m.DiverseFrom,
 		IncludeAny: m.IncludeAny, IncludeAll: m.IncludeAll, ExcludeAny: m.ExcludeAny, Pin: slices.Clone(m.Pin), Priority: m.Priority,
-		From: m.From, Until: m.Until, MinMtu: m.MinMtu, MaxMacs: m.MaxMacs, StormKbps: m.StormKbps, Tree: m.Tree, Loops: slices.Clone(m.Loops), LoopsUntil: m.LoopsUntil}
+		From: m.From, Until: m.Until, MinMtu: m.MinMtu, MaxMacs: m.MaxMacs, StormKbps: m.StormKbps, Tree: m.Tree, Loops: slices.Clone(m.Loops), LoopsUntil: m.LoopsUntil,
+		NeverMove: m.NeverMove}
 }
 
 // parse returns a stored circuit.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -140,6 +141,8 @@ func unmoved(c *circuit) string {
 		return "the nodes' own routing chooses its way"
 	case len(c.Pin) > 0:
 		return "its way is pinned"
+	case c.NeverMove:
+		return "it never moves"
 	}
 	return ""
 }
@@ -209,12 +212,36 @@ var errChanged = errors.New("it has changed meanwhile")
 // put stores the way of a circuit, unless it has changed meanwhile. Its tunnels follow,
 // the new ones before the old ones go.
 func (m *mover) put(ctx context.Context, c *circuit, avoid []*api.Location, until string, share uint32) {
-	_, _, _ = m.b.circuits.Change(ctx, c.Name, func(old *circuit) (*circuit, error) {
+	b := m.b
+	_, now, err := b.circuits.Change(ctx, c.Name, func(old *circuit) (*circuit, error) {
 		if old != c {
 			return nil, errChanged
 		}
 		return c.detoured(avoid, until, share), nil
-	}) // what cannot be stored is tried again
+	})
+	if err != nil {
+		return // what cannot be stored is tried again
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.status[c.Name]; s != nil && s.circuit == now {
+		s.log(b, moves(c, now), service)
+	}
+}
+
+// moves returns how the way of a circuit differs from before.
+func moves(old, now *circuit) string {
+	var list []string
+	switch {
+	case len(now.Avoids) > 0 && !slices.EqualFunc(now.Avoids, old.Avoids, sameLocation):
+		list = append(list, fmt.Sprintf("avoids %s until %s", placesOf(now.Avoids), now.AvoidsUntil))
+	case len(now.Avoids) == 0 && len(old.Avoids) > 0:
+		list = append(list, "avoids no links any more")
+	}
+	if now.Share != old.Share {
+		list = append(list, fmt.Sprintf("share: %d, now %d", old.Share, now.Share))
+	}
+	return strings.Join(list, "; ")
 }
 
 // share has circuits go through a further tunnel where one cannot hold the rates of all.
@@ -246,7 +273,7 @@ func (m *mover) surplus(ctx context.Context, w *wish) (list []*circuit) {
 	for name := range w.users {
 		switch c := b.status[name].circuit; {
 		case !slices.Contains(b.tunnels.holds[name], w.Name): // it is about to leave
-		case c.Type == vpws && c.Share+1 < sharesMax:
+		case c.Type == vpws && c.Share+1 < sharesMax && !(c.NeverMove && b.status[name].served):
 			list = append(list, c)
 		default:
 			sum += w.users[name]

@@ -26,9 +26,9 @@ func Spec() weft.Spec {
 	return weft.Spec{
 		Name: "l2vpn",
 		Doc:  "keeps layer-2 circuits between ports, over tunnels",
-		Serves: weft.Methods(api.SetCircuits, api.DeleteCircuit, api.GetCircuit, api.ListCircuits, api.PreviewCircuit, api.GetCircuitHistory,
+		Serves: weft.Methods(api.SetCircuits, api.DeleteCircuit, api.GetCircuit, api.ListCircuits, api.PreviewCircuit, api.GetCircuitHistory, api.SwapCircuit, api.RerouteCircuits,
 			api.PingCircuit, api.ListCircuitMacs, api.ValidateCircuits),
-		Calls:      weft.Methods(api.SetStanding, api.ReadMultipart, api.SetTunnels, api.ListTunnels, api.Send, api.ReadFlows, api.ReadGroups, api.ReadMeters),
+		Calls:      weft.Methods(api.SetStanding, api.ReadMultipart, api.SetTunnels, api.RerouteTunnels, api.ListTunnels, api.Send, api.ReadFlows, api.ReadGroups, api.ReadMeters),
 		Reads:      reads,
 		Subscribes: weft.Subjects(api.RolesSettledEvent, api.FlowsObservedEvent, api.FlowRemovedEvent, api.TunnelChangedEvent),
 		Publishes:  weft.Subjects(api.CircuitChangedEvent, api.CircuitPortChangedEvent),
@@ -147,6 +147,11 @@ func run(ctx context.Context, env *weft.Env) error {
 		p.readEach(ctx)
 		return &api.ListCircuitsResponse{Circuits: b.list(q.GetType())}, nil
 	})
+	by := &operations{b: b, move: func(ctx context.Context, q *api.RerouteTunnelsRequest) (*api.RerouteTunnelsResponse, error) {
+		return weft.Call(ctx, env, api.RerouteTunnels, q)
+	}}
+	weft.Handle(env, api.SwapCircuit, by.swap)
+	weft.Handle(env, api.RerouteCircuits, by.reroute)
 	weft.Handle(env, api.GetCircuitHistory, func(_ context.Context, q *api.GetCircuitHistoryRequest) (*api.CircuitHistory, error) {
 		return b.historyOf(q.GetName())
 	})

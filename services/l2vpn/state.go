@@ -34,16 +34,31 @@ func (b *store) assess(s *status) {
 	}
 	s.recalled = false
 	s.served = s.served || state == "up" || state == "degraded"
-	b.version++
 	if s.state != state {
 		s.since = b.now()
 	}
 	s.state, s.reason = state, reason
-	s.history = append([]*api.CircuitState{{State: state, Reason: reason, Since: b.now().UTC().Format(time.RFC3339Nano)}}, s.history...)
-	s.history = s.history[:min(len(s.history), b.cfg.History)]
-	s.record = ""
+	b.version++
+	s.note(&api.CircuitState{}, b.now(), b.cfg.History)
 	b.changes.set(s.message(b.now(), &b.net, &b.tunnels), false)
 	b.news()
+}
+
+// note enters into a circuit's history, of at most so many states, what has happened.
+func (s *status) note(h *api.CircuitState, now time.Time, most int) {
+	h.State, h.Reason, h.Since = s.state, s.reason, now.UTC().Format(time.RFC3339Nano)
+	s.history = append([]*api.CircuitState{h}, s.history...)
+	s.history = s.history[:min(len(s.history), most)]
+	s.record = ""
+}
+
+// log enters into a circuit's history what was changed of it, and by whom; nothing if nothing was. It
+// is called with mu held.
+func (s *status) log(b *store, changed, by string) {
+	if changed != "" {
+		b.version++
+		s.note(&api.CircuitState{Changed: changed, By: by}, b.now(), b.cfg.History)
+	}
 }
 
 // awaited returns what has yet to be said of a circuit since a restart, until which its

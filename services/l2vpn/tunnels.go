@@ -22,7 +22,7 @@ const user = "l2vpn"
 func tunnelJoining(c *circuit, a, z flow.DPID) *api.Tunnel {
 	t := &api.Tunnel{From: a.String(), To: z.String(), Protect: c.Protect, MaxDelayUs: uint64(c.MaxDelayUs),
 		IncludeAny: c.IncludeAny, IncludeAll: c.IncludeAll, ExcludeAny: c.ExcludeAny,
-		SetupPriority: c.Priority, Transport: c.Transport, RevertAfterS: c.RevertAfterS, User: user, ExcludeLinks: c.Avoids}
+		SetupPriority: c.Priority, Transport: c.Transport, RevertAfterS: c.RevertAfterS, User: user, ExcludeLinks: c.Avoids, NeverMove: c.NeverMove}
 	t.Name = tunnelName(t, a, z, c.Share)
 	return t
 }

@@ -83,6 +83,8 @@ func TestCircuitsUnderFaults(t *testing.T) {
 	t.Parallel()
 	f := newCarrierFaults(t)
 	f.frames()
+	f.ends()
+	f.operations()
 	f.known()
 	f.joins()
 	f.rings()

@@ -3,7 +3,6 @@ package tunnels
 import (
 	"cmp"
 	"maps"
-	"time"
 
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
@@ -62,10 +61,7 @@ func (b *store) portDied(at flow.Location, died bool) {
 	if b.dead[at] = died; !died {
 		delete(b.dead, at)
 		b.improved.last = b.now()
-		for _, s := range b.needs {
-			s.again = time.Time{}
-		}
-		b.kick()
+		b.seekAgain(func(*status) bool { return true })
 	}
 	names := map[string]bool{}
 	maps.Copy(names, b.over[at])

@@ -69,6 +69,12 @@ func (k bookings) remove(s *status) {
 
 // book brings the bookings of a tunnel up to date. It is called with mu held.
 func (b *store) book(s *status) {
+	had, was := slices.Clone(s.books), s.kbps
+	defer func() {
+		if gone := func(at flow.Location) bool { return !slices.Contains(s.books, at) }; s.displaced == "" && (slices.ContainsFunc(had, gone) || len(had) > 0 && s.kbps < was) {
+			b.freed()
+		}
+	}()
 	b.booked.remove(s)
 	kbps := s.tunnel.wanted.ReservedKbps
 	if kbps == 0 || s.displaced != "" {
@@ -93,6 +99,15 @@ func (b *store) book(s *status) {
 	s.kbps, s.hold = kbps, hold
 	for _, at := range slices.Clone(s.books) {
 		b.crowded(at)
+	}
+}
+
+// freed has those tunnels seen to that lack a path for want of room, since something is booked no
+// more. It is called with mu held.
+func (b *store) freed() {
+	if !b.room {
+		b.room = true
+		b.kick()
 	}
 }
 

@@ -104,12 +104,27 @@ func (b *store) need(s *status, from time.Time) {
 	b.needs[s.tunnel.name], s.again = s, from
 }
 
+// seekAgain has the paths sought at once of those tunnels in need that may have one now, and
+// does not wait for their time. It is called with mu held.
+func (b *store) seekAgain(may func(*status) bool) {
+	for _, s := range b.needs {
+		if may(s) {
+			s.again = time.Time{}
+			b.kick()
+		}
+	}
+}
+
 // needy returns the tunnels to be seen to, the most important first; one that is to
 // be apart from another of them is left for the next round.
 func (r *repairer) needy() (list []*tunnel) {
 	b := r.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.room {
+		b.room = false
+		b.seekAgain(func(s *status) bool { return s.lack != "" && s.tunnel.wanted.ReservedKbps > 0 })
+	}
 	now := b.now()
 	due := map[string]bool{}
 	for name, s := range b.needs {

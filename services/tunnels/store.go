@@ -34,6 +34,7 @@ type store struct {
 	dead     map[flow.Location]bool           // the ports whose sessions are not
 	booked   bookings
 	needs    map[string]*status // the tunnels to be seen to
+	room     bool               // something is booked no more since it was looked which tunnels are to be seen to
 	improved improvements
 	net      nib.Snapshot
 	over     map[flow.Location]map[string]bool // the tunnels that leave by a port
@@ -82,7 +83,9 @@ func (b *store) changed(old, now *tunnel) {
 	var touched []flow.DPID
 	switch {
 	case now == nil:
-		b.booked.remove(s)
+		if b.booked.remove(s); old.wanted.ReservedKbps > 0 {
+			b.freed()
+		}
 		delete(b.status, name)
 		delete(b.needs, name)
 		delete(b.groups, old.group)

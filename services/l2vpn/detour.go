@@ -56,6 +56,7 @@ func (m *mover) bounds(ctx context.Context) {
 	now := b.now()
 	settled := now.Add(-judgeWindow*b.cfg.ProbeInterval - brokenFor) // what was lost while a tunnel failed over says nothing of its way
 	var move, back []*circuit
+	left := map[string]bool{} // whose other way carries nothing
 	for _, name := range slices.Sorted(maps.Keys(b.broken)) {
 		if s := b.status[name]; s != nil && s.phase == inForce && now.Sub(b.broken[name]) >= brokenFor && !now.Before(s.hold) && b.tunnels.steady(s.circuit, settled) {
 			move = append(move, s.circuit)
@@ -67,7 +68,8 @@ func (m *mover) bounds(ctx context.Context) {
 			t := b.tunnels.known[w.Name]
 			return t != nil && !carries(t) && b.tunnels.standIn(c, w.From, w.To) == nil
 		})
-		if at, err := time.Parse(time.RFC3339, c.AvoidsUntil); err != nil || !now.Before(at) || lost {
+		left[name] = lost
+		if at, err := time.Parse(time.RFC3339, c.AvoidsUntil); (err != nil || !now.Before(at)) && !now.Before(b.status[name].hold) || lost {
 			back = append(back, c)
 		}
 	}
@@ -76,9 +78,18 @@ func (m *mover) bounds(ctx context.Context) {
 		m.away(ctx, c)
 	}
 	for _, c := range back {
-		if !slices.Contains(move, c) {
-			m.put(ctx, c, nil, "", c.Share)
+		if slices.Contains(move, c) {
+			continue
 		}
+		if ok, _ := m.possible(ctx, c, nil); ok || left[c.Name] {
+			m.put(ctx, c, nil, "", c.Share)
+			continue
+		}
+		b.mu.Lock() // it would lose its second path
+		if s := b.status[c.Name]; s != nil && s.circuit == c {
+			s.hold = b.now().Add(time.Minute)
+		}
+		b.mu.Unlock()
 	}
 }
 

@@ -302,6 +302,25 @@ func TestDetourKeepsProtection(t *testing.T) {
 	if got := pass(20 * time.Second); got != 4 {
 		t.Errorf("it takes route %d, want 4", got)
 	}
+	later := func(d time.Duration) uint32 {
+		r.b.mu.Lock()
+		delete(r.b.broken, "c")
+		r.b.mu.Unlock()
+		for range int(d / (10 * time.Second)) {
+			now = now.Add(10 * time.Second)
+			r.mover.bounds(t.Context())
+			r.settle()
+		}
+		return r.route("c", 0)
+	}
+	second = "degraded"
+	if got := later(time.Hour); got != 4 {
+		t.Errorf("it goes back to route %d, where it is not protected", got)
+	}
+	second = "up"
+	if got := later(2 * time.Minute); got != 3 {
+		t.Errorf("it takes route %d, want 3, where it is protected again", got)
+	}
 }
 
 // route2 is route with the lock held.

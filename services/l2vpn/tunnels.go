@@ -203,7 +203,7 @@ func (k *keeper) keep(ctx context.Context, all bool) {
 			b.tunnels.due[name] = true
 		}
 	}
-	req := &api.SetTunnelsRequest{User: user}
+	req, had := &api.SetTunnelsRequest{User: user}, map[string]uint64{} // what they book
 	for name := range b.tunnels.due {
 		switch w, t := b.tunnels.wants[name], b.tunnels.known[name]; {
 		case w == nil && t == nil, w != nil && w.met(t) && (!all || int(t.Circuits) == len(w.users)):
@@ -217,10 +217,19 @@ func (k *keeper) keep(ctx context.Context, all bool) {
 			req.Delete = append(req.Delete, name)
 		default:
 			req.Tunnels = append(req.Tunnels, w.asked())
+			had[name] = t.GetReservedKbps()
 		}
 	}
 	b.mu.Unlock()
-	slices.SortFunc(req.Tunnels, func(x, y *api.Tunnel) int { return cmp.Compare(x.Name, y.Name) })
+	frees := func(t *api.Tunnel) int { // what books less than before comes first, as others may lack that
+		if old := had[t.Name]; old > t.ReservedKbps {
+			return 0
+		}
+		return 1
+	}
+	slices.SortFunc(req.Tunnels, func(x, y *api.Tunnel) int {
+		return cmp.Or(cmp.Compare(frees(x), frees(y)), cmp.Compare(x.Name, y.Name))
+	})
 	for part := range slices.Chunk(req.Tunnels, most) {
 		k.set(ctx, &api.SetTunnelsRequest{User: user, Tunnels: part})
 	}

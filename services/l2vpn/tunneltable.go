@@ -193,18 +193,21 @@ func (t *tunnelTable) leave(c *circuit) (list []*api.Tunnel) {
 	return list
 }
 
-// stay has a circuit that moves to other tunnels of the same switches, or of another
-// transport, keep those it has until the new ones carry.
+// stay has a circuit that moves to other tunnels between the same switches keep those it has until the
+// new ones carry. They book nothing more where it is not the service that moves it, for room is what the
+// new ones may lack.
 func (t *tunnelTable) stay(c, old *circuit, had []*api.Tunnel) {
-	if old == nil || c.Type == vpls || old.Type == vpls || old.Transport == c.Transport && old.Share == c.Share && slices.EqualFunc(old.Avoids, c.Avoids, sameLocation) {
+	if old == nil || c.Type == vpls || old.Type == vpls {
 		return
 	}
+	avoids := old.Transport == c.Transport && old.Share == c.Share && !slices.EqualFunc(old.Avoids, c.Avoids, sameLocation)
 	for _, m := range had {
-		if !slices.Contains(t.holds[c.Name], m.Name) && carries(t.known[m.Name]) {
-			t.former[c.Name] = append(t.former[c.Name], m)
-			if t.wishFor(m, c, true); old.Share != c.Share {
-				t.wants[m.Name].unbook(c) // there was no room for it
-			}
+		if slices.Contains(t.holds[c.Name], m.Name) || !carries(t.known[m.Name]) || !slices.ContainsFunc(t.wishesOf(c), func(w *wish) bool { return w.From == m.From && w.To == m.To }) {
+			continue
+		}
+		t.former[c.Name] = append(t.former[c.Name], m)
+		if t.wishFor(m, c, true); !avoids && old.Transport == c.Transport {
+			t.wants[m.Name].unbook(c)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (b *store) portDied(at flow.Location, died bool) {
 	if b.dead[at] = died; !died {
 		delete(b.dead, at)
 		b.improved.last = b.now()
-		b.seekAgain(func(*status) bool { return true })
+		seekAgain(b, func(*status) bool { return true })
 	}
 	names := map[string]bool{}
 	maps.Copy(names, b.over[at])

@@ -72,7 +72,7 @@ func (b *store) book(s *status) {
 	had, was := slices.Clone(s.books), s.kbps
 	defer func() {
 		if gone := func(at flow.Location) bool { return !slices.Contains(s.books, at) }; s.displaced == "" && (slices.ContainsFunc(had, gone) || len(had) > 0 && s.kbps < was) {
-			b.freed()
+			freed(b)
 		}
 	}()
 	b.booked.remove(s)
@@ -104,7 +104,7 @@ func (b *store) book(s *status) {
 
 // freed has those tunnels seen to that lack a path for want of room, since something is booked no
 // more. It is called with mu held.
-func (b *store) freed() {
+func freed(b *store) {
 	if !b.room {
 		b.room = true
 		b.kick()

@@ -116,7 +116,7 @@ func (b *store) learn(src, dst flow.Location, now *link) {
 	}
 	if now.up && (was == nil || !was.up || was.drained && !now.drained || was.metric != now.metric || was.capacity < now.capacity) {
 		b.improved.last = b.now()
-		b.seekAgain(func(*status) bool { return true })
+		seekAgain(b, func(*status) bool { return true })
 	}
 	if s := b.status[bypassName(src)]; s != nil && was != nil && !slices.Equal(was.risks, now.risks) {
 		s.reroute = true

@@ -106,7 +106,7 @@ func (b *store) need(s *status, from time.Time) {
 
 // seekAgain has the paths sought at once of those tunnels in need that may have one now, and
 // does not wait for their time. It is called with mu held.
-func (b *store) seekAgain(may func(*status) bool) {
+func seekAgain(b *store, may func(*status) bool) {
 	for _, s := range b.needs {
 		if may(s) {
 			s.again = time.Time{}
@@ -123,7 +123,7 @@ func (r *repairer) needy() (list []*tunnel) {
 	defer b.mu.Unlock()
 	if b.room {
 		b.room = false
-		b.seekAgain(func(s *status) bool { return s.lack != "" && s.tunnel.wanted.ReservedKbps > 0 })
+		seekAgain(b, func(s *status) bool { return s.lack != "" && s.tunnel.wanted.ReservedKbps > 0 })
 	}
 	now := b.now()
 	due := map[string]bool{}

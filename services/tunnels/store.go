@@ -84,7 +84,7 @@ func (b *store) changed(old, now *tunnel) {
 	switch {
 	case now == nil:
 		if b.booked.remove(s); old.wanted.ReservedKbps > 0 {
-			b.freed()
+			freed(b)
 		}
 		delete(b.status, name)
 		delete(b.needs, name)

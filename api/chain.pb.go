@@ -279,8 +279,9 @@ func (x *ChainCopy) GetSince() string {
 // ChainProbe is what probes have said of a copy of a function. It is kept, and never sent.
 type ChainProbe struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where packets go in and come out.
-	In  *Location `protobuf:"bytes,1,opt,name=in,proto3" json:"in,omitempty"`
+	// Where packets go in.
+	In *Location `protobuf:"bytes,1,opt,name=in,proto3" json:"in,omitempty"`
+	// Where they come out.
 	Out *Location `protobuf:"bytes,2,opt,name=out,proto3" json:"out,omitempty"`
 	// Whether it has sent on probes and does so no more. It has sent some on.
 	Dead          bool `protobuf:"varint,3,opt,name=dead,proto3" json:"dead,omitempty"`

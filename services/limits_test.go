@@ -26,7 +26,7 @@ var unreported = map[string][]string{
 		"chain.first_tag", "chain.last_tag", "l2vpn.first_label", "l2vpn.last_label", "tenants.first_segment", "tenants.last_segment", "tunnels.first_label", "tunnels.last_label",
 	},
 	"it paces what Weft sends or does; nothing is dropped by it": {
-		"discovery.probes_per_second", "discovery.rate", "flowrules.max_batch", "flowrules.rate", "flowrules.parallel", "flowrules.retries", "l2vpn.probe_rate", "nodes.bfd_rate",
+		"chain.probe_rate", "discovery.probes_per_second", "discovery.rate", "flowrules.max_batch", "flowrules.rate", "flowrules.parallel", "flowrules.retries", "l2vpn.probe_rate", "nodes.bfd_rate",
 		"southbound.probe_rate", "stats.parallel", "stats.flows_every", "stats.slow_factor", "stats.metric_switches",
 	},
 	"it says from when on something counts as moving, flapping, late or loaded, and that has a state of its own": {

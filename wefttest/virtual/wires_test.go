@@ -44,6 +44,9 @@ type wire struct {
 	shut bool       // it ends when all that has arrived
 }
 
+// lateLook is how often what is late is looked at: a stall may end before its time.
+const lateLook = 100 * time.Millisecond
+
 // stall has nothing arrive from and at a switch before a time.
 func (w *wires) stall(sw flow.DPID, until time.Time) {
 	w.mu.Lock()
@@ -51,7 +54,7 @@ func (w *wires) stall(sw flow.DPID, until time.Time) {
 	w.until[sw] = until
 }
 
-// mend has what is sent from now on arrive at once.
+// mend has what is under way arrive in a moment, and what is sent from now on at once.
 func (w *wires) mend() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,7 +138,7 @@ func (s *socket) String() string  { return s.address }
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.Conn.Read(b)
 	for d := w.wires.delay(w.sw); d > 0 && err == nil; d = w.wires.delay(w.sw) {
-		time.Sleep(min(d, 100*time.Millisecond))
+		time.Sleep(min(d, lateLook))
 		if w.closed() {
 			return 0, net.ErrClosed
 		}
@@ -160,7 +163,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	}
 	if delay := w.wires.delay(w.sw); len(w.late) > 0 || delay > 0 {
 		if w.late = append(w.late, bytes.Clone(b)); len(w.late) == 1 {
-			time.AfterFunc(delay, w.deliver)
+			time.AfterFunc(min(delay, lateLook), w.deliver)
 		}
 		w.mu.Unlock()
 		return len(b), nil
@@ -169,8 +172,12 @@ func (w *wire) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
-// deliver brings the switch what is late.
+// deliver brings the switch what is late, once nothing delays it any more.
 func (w *wire) deliver() {
+	if delay := w.wires.delay(w.sw); delay > 0 {
+		time.AfterFunc(min(delay, lateLook), w.deliver)
+		return
+	}
 	for {
 		w.mu.Lock()
 		if len(w.late) == 0 {

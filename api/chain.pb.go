@@ -205,7 +205,8 @@ type ChainCopy struct {
 	// What says so: port (its ports and switches; it has sent on no probe yet) or probe (frames
 	// that the service sends through it, both ways).
 	By string `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
-	// Since when, RFC 3339; at the earliest since the service has started.
+	// Since when, RFC 3339; at the earliest since the service has started. Empty where no
+	// probes are sent.
 	Since         string `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

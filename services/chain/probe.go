@@ -21,8 +21,8 @@ import (
 
 // A function may be dead though its ports are up: its program has ended, its bridge is
 // down. So frames are sent through each copy, in both directions, and entries of its ports
-// bring back what it sends on. A copy that has never sent one on, as one that knows only
-// IP, is judged by its ports alone.
+// bring back what it sends on. Some copies never send one on, such as routers, which know
+// only IP: these are judged by their ports alone.
 //
 // What a probe takes to the switch and back says nothing of the function. So the switches
 // of copies are asked in every round to send a frame straight back. The probes of a round
@@ -87,6 +87,7 @@ type lane struct {
 	verdict
 	id       uint32
 	answered bool // it has sent on probes in both directions
+	alive    bool // by ports and probes, and since when
 	since    time.Time
 	ways     [2]probedWay // by direction
 }
@@ -130,6 +131,7 @@ func (p *prober) laneOf(c copyOf) *lane {
 		if v := p.kept.Get(c.name()); v != nil {
 			l.verdict, l.answered = *v, true
 		}
+		l.alive = !l.dead && p.of.reached(c)
 		p.lanes[c], p.byID[l.id] = l, l
 	}
 	return l
@@ -138,14 +140,25 @@ func (p *prober) laneOf(c copyOf) *lane {
 // dead reports whether a copy is dead by what probes say. It is called with the guard held.
 func (p *prober) dead(c copyOf) bool { return p.cfg.ProbeInterval > 0 && p.laneOf(c).dead }
 
-// status returns by what it is known whether a copy is alive, and since when. It is called
-// with the guard held.
+// status returns by what it is known whether a copy is alive, and since when, which is empty
+// if there are no probes. It is called with the guard held.
 func (p *prober) status(c copyOf) (by, since string) {
+	if p.cfg.ProbeInterval == 0 {
+		return "port", ""
+	}
 	l := p.laneOf(c)
-	if by = "port"; l.answered && p.of.reached(c) && p.cfg.ProbeInterval > 0 {
+	p.note(l)
+	if by = "port"; l.answered && p.of.reached(c) {
 		by = "probe"
 	}
 	return by, l.since.UTC().Format(time.RFC3339)
+}
+
+// note notes since when a copy is alive or not.
+func (p *prober) note(l *lane) {
+	if alive := !l.dead && p.of.reached(l.copy); alive != l.alive {
+		l.alive, l.since = alive, time.Now()
+	}
 }
 
 // run probes until ctx ends.
@@ -181,7 +194,9 @@ func (p *prober) probe(d *flow.Decision) {
 	there, ends := map[copyOf]bool{}, map[flow.DPID]flow.Port{}
 	for _, c := range p.of.copies() {
 		there[c] = true
-		p.through(d, p.laneOf(c), ends)
+		l := p.laneOf(c)
+		p.note(l)
+		p.through(d, l, ends)
 	}
 	for c, l := range p.lanes {
 		if !there[c] {
@@ -306,7 +321,8 @@ func (p *prober) silent(l *lane) bool {
 
 // found notes whether a copy is dead, and has switches do what follows from that.
 func (p *prober) found(l *lane, dead bool) {
-	l.dead, l.since = dead, time.Now()
+	l.dead = dead
+	p.note(l)
 	for to := range l.ways {
 		l.ways[to].inARow = 0
 	}

@@ -96,6 +96,16 @@ func (x *patient) is(after time.Duration, alive bool, by string) {
 	}
 }
 
+// since returns since when the copy is as it is.
+func (x *patient) since() time.Time {
+	x.t.Helper()
+	at, err := time.Parse(time.RFC3339, x.b.message(x.b.chains.List()[0]).Functions[0].Copies[0].Since)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return at
+}
+
 // TestProbes: a function that is dead behind ports that are up is found, in either
 // direction, and is used again when it sends on again; also over a restart.
 func TestProbes(t *testing.T) {
@@ -152,13 +162,20 @@ func (x *patient) restart() {
 	x.begins()
 }
 
-// TestProbesSayNothing: a function that has never sent on a probe is judged by its ports; the
-// control channel may be slow or away for long; what is forged counts for nothing.
+// TestProbesSayNothing: a function that sends on no probe is judged by its ports. A control
+// channel that is slow or away makes no function dead. A forged probe is ignored.
 func TestProbesSayNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newPatient(t)
 		x.lives(false, false)
 		x.is(time.Minute, true, "port")
+		up := x.since()
+		x.port(x.copy.out, false)
+		x.is(2*time.Second, false, "port")
+		if down := x.since(); down.Sub(up) < time.Minute {
+			t.Errorf("alive since %v, dead since %v", up, down)
+		}
+		x.port(x.copy.out, true)
 		x.lives(true, true)
 		x.is(2*time.Second, true, "probe")
 		x.control.Store(int64(3 * time.Second))

@@ -160,9 +160,9 @@ func (m *mender) remake(ctx context.Context, c jetstream.StreamConfig) error {
 	return os.Remove(m.savedPath(name))
 }
 
-// read returns what has been saved of a bucket, nil if there is no file. It sets a file
-// aside that cannot be understood, so that the store starts all the same: what the bucket
-// then lacks is damage.
+// read returns what has been saved of a bucket, or nil if there is no file. A file that cannot
+// be understood is set aside, and the store starts all the same: what the bucket then lacks is
+// damage.
 func (m *mender) read(ctx context.Context, name string) (*rescue, error) {
 	path := m.savedPath(name)
 	text, err := os.ReadFile(path)

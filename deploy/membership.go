@@ -164,8 +164,8 @@ func (m *membership) nextEpoch() uint64 {
 	return epoch
 }
 
-// heed notes the runs that an entry of another process shows. The caller holds the lock.
-func (m *membership) heed(e *members.Entry) {
+// noteRuns notes the runs that an entry of another process shows. The caller holds the lock.
+func (m *membership) noteRuns(e *members.Entry) {
 	for i := range e.Services {
 		if s := &e.Services[i]; s.State == members.StateReady || s.State == members.StateSyncing {
 			of := members.RunOf{Service: s.Name, Partition: e.Partition}
@@ -174,8 +174,8 @@ func (m *membership) heed(e *members.Entry) {
 	}
 }
 
-// overtaken reports whether another process has begun a later run of a service than the
-// one here, of a service of which one run replaces another.
+// overtaken reports whether another process has begun a run of a service later than the run
+// here. Replicas do not replace each other, so they are never overtaken.
 func (m *membership) overtaken(s *local.Service) bool {
 	if s.Spec.Scale == weft.Any {
 		return false

@@ -324,7 +324,7 @@ func (n *Node) handleEntry(process string, e *members.Entry) {
 	if process != n.config.Process {
 		n.members.updatePeer(process, e)
 		if e != nil {
-			n.members.heed(e)
+			n.members.noteRuns(e)
 		}
 	}
 	n.rebuild()

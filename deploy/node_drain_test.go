@@ -7,8 +7,8 @@ import (
 	"github.com/weft-sdn/weft"
 )
 
-// draining returns services of which a stage Drains: when its first run is stopped, its Run returns
-// once ends is closed.
+// draining returns services, one of them a stage that Drains. When the first run of that stage
+// is stopped, it goes on until ends is closed.
 func draining(t *testing.T, stage string, ends chan struct{}) (bases []weft.Spec, setup map[string]func(*actor), first *atomic.Pointer[actor]) {
 	bases, setup, first = staged(), stageSetup(), &atomic.Pointer[actor]{}
 	mark := setup[stage]

@@ -76,6 +76,9 @@ func (o *operations) reroute(ctx context.Context, q *api.RerouteCircuitsRequest)
 	return o.of(ctx, names, "reroute", false)
 }
 
+// moveMost is how many tunnels are asked to move at once; tunnels takes 4,096 at most.
+const moveMost = 1000
+
 // of moves the tunnels of circuits, and says what becomes of these and of those that share them.
 func (o *operations) of(ctx context.Context, names []string, what string, swap bool) (*api.CircuitMoves, error) {
 	b, r := o.b, &api.CircuitMoves{}
@@ -96,12 +99,14 @@ func (o *operations) of(ctx context.Context, names []string, what string, swap b
 		}
 	}
 	for name := range before {
-		before[name] = b.status[name].message(b.now(), &b.net, &b.tunnels).Path
+		if s := b.status[name]; s != nil {
+			before[name] = s.message(b.now(), &b.net, &b.tunnels).Path
+		}
 	}
 	b.mu.Unlock()
 	why := map[string]string{}
-	if len(tunnels) > 0 {
-		done, err := o.move(ctx, &api.RerouteTunnelsRequest{Names: slices.Sorted(maps.Keys(tunnels)), User: user, Swap: swap})
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(tunnels)), moveMost) {
+		done, err := o.move(ctx, &api.RerouteTunnelsRequest{Names: some, User: user, Swap: swap})
 		if err != nil {
 			return nil, err
 		}

@@ -116,7 +116,7 @@ func (l vlanList) meets(o vlanList) bool {
 // has reports whether a VLAN is in a list.
 func (l vlanList) has(vlan uint16) bool { return l.meets(joined([]vlanRange{{vlan, vlan}})) }
 
-// blocks returns a list as blocks, of which a switch needs an entry each.
+// blocks returns a list as blocks; a switch needs one entry for each.
 func (l vlanList) blocks() (list []flow.VLANBlock) {
 	for _, r := range l.ranges() {
 		for at := uint32(r.first); at <= uint32(r.last); {

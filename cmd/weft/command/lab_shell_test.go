@@ -89,7 +89,7 @@ func TestLabShellKeys(t *testing.T) {
 // labScreen is what a terminal has shown.
 type labScreen struct {
 	mu   sync.Mutex // guards what follows
-	text []byte     // but what has been waited for
+	text []byte     // what has been waited for is taken off
 }
 
 func (s *labScreen) Write(b []byte) (int, error) {
@@ -110,8 +110,8 @@ func (s *labScreen) passed(want string) bool {
 	return ok
 }
 
-// testLabShell runs the shell on a lab of which h1 and h2 are joined by s1 and s2: from a
-// pipe, and on a terminal, where interrupt ends the command and not the shell.
+// testLabShell runs the shell on a lab in which s1 and s2 join h1 and h2. It does so from a
+// pipe, and on a terminal, where an interrupt ends the command and not the shell.
 func testLabShell(t *testing.T, weft, name string) {
 	script := exec.Command(weft, "lab", "shell", name)
 	script.Stdin = strings.NewReader("h1 ping -c1 -W10 h2\nh9 true\ns1 ovs-ofctl dump-flows\nh1 sh -c 'exit 3'\nexit\nnever\n")

@@ -108,6 +108,21 @@ type Location struct {
 // String returns DPID/port.
 func (l Location) String() string { return l.Switch.String() + "/" + l.Port.String() }
 
+// ParseLocation reads SWITCH:PORT, or SWITCH/PORT as String writes it, with the switch as
+// ParseDPID reads it and the port in decimal digits.
+func ParseLocation(s string) (Location, error) {
+	i := strings.LastIndexAny(s, ":/")
+	if i < 0 {
+		return Location{}, fmt.Errorf("%.80q: want SWITCH:PORT, such as 1:3", s)
+	}
+	sw, err := ParseDPID(s[:i])
+	port, err2 := strconv.ParseUint(s[i+1:], 10, 32)
+	if err != nil || err2 != nil {
+		return Location{}, fmt.Errorf("%.80q: want SWITCH:PORT, such as 1:3", s)
+	}
+	return Location{sw, Port(port)}, nil
+}
+
 // MAC is an Ethernet address.
 type MAC [6]byte
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -143,22 +142,18 @@ func (o *operations) of(ctx context.Context, names []string, what string, swap b
 // A linkName is two ends of a link, as somebody has named it; a port of 0 is any.
 type linkName [2]flow.Location
 
-// parseLink reads SWITCH-SWITCH or SWITCH:PORT-SWITCH:PORT.
+// parseLink reads SWITCH-SWITCH or SWITCH:PORT-SWITCH:PORT, also with / before the ports.
 func parseLink(text string) (l linkName, err error) {
 	a, z, _ := strings.Cut(text, "-")
 	for i, end := range []string{a, z} {
-		dpid, number, ported := end, "", false
-		if at := strings.LastIndexByte(end, ':'); at >= 0 && strings.Count(end, ":") == 1 {
-			dpid, number, ported = end[:at], end[at+1:], true
-		}
-		port := uint64(0)
-		if l[i].Switch, err = flow.ParseDPID(dpid); err == nil && ported {
-			port, err = strconv.ParseUint(number, 10, 32)
+		if strings.Count(end, ":") == 1 || strings.Contains(end, "/") { // more colons are those of a DPID
+			l[i], err = flow.ParseLocation(end)
+		} else {
+			l[i].Switch, err = flow.ParseDPID(end)
 		}
 		if err != nil {
 			return l, fmt.Errorf("%.80q: want SWITCH-SWITCH or SWITCH:PORT-SWITCH:PORT, such as 1-4 or 1:9-4:8", text)
 		}
-		l[i].Port = flow.Port(port)
 	}
 	return l, nil
 }

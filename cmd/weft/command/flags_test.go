@@ -60,7 +60,7 @@ func TestFlagsOfAForm(t *testing.T) {
 		{"path 1 2", "exclude", "or a link (DPID:PORT), such as 1:3"},
 		{"path 1 2", "via", "or a link (DPID:PORT), such as 1:3"},
 		{"trace 10.0.0.1 10.0.0.2", "eth-dst", "want six hex octets, such as"},
-		{"host bind 02:00:00:00:00:01", "at", "SWITCH/PORT, such as 1/3"},
+		{"host bind 02:00:00:00:00:01", "at", "SWITCH:PORT, such as 1:3"},
 		{"lab link s1 s2 set", "rate", "such as 100M, 2.5G or 100mbit"},
 		{"lab link s1 s2 set", "delay", "such as 5ms"},
 		{"lab link s1 s2 set", "jitter", "such as 5ms"},

@@ -2,9 +2,6 @@ package command
 
 import (
 	"cmp"
-	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -52,18 +49,13 @@ the same by discovery.allow, and discovery.latency.max says how long links are.`
 	return cmd
 }
 
-// parseLocation reads DPID:PORT, or DPID/PORT as weft get links prints it.
+// parseLocation reads a port of a switch, also as weft get links prints it.
 func parseLocation(text string) (*api.Location, error) {
-	i := strings.LastIndexAny(text, ":/")
-	if i < 0 {
-		return nil, fmt.Errorf("%.80q: want DPID:PORT, such as 1:3", text)
+	at, err := flow.ParseLocation(text)
+	if err != nil {
+		return nil, err
 	}
-	sw, err := flow.ParseDPID(text[:i])
-	n, err2 := strconv.ParseUint(text[i+1:], 10, 32)
-	if err != nil || err2 != nil {
-		return nil, fmt.Errorf("%.80q: want DPID:PORT, such as 1:3", text)
-	}
-	return api.NewLocation(flow.Location{Switch: sw, Port: flow.Port(n)}), nil
+	return api.NewLocation(at), nil
 }
 
 func linkSetCommand(r *cli.Remote, cmd *cobra.Command, revoke bool) *cobra.Command {

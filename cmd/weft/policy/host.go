@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,18 +33,13 @@ func readPlace(form, flag string, to protoreflect.Message, f protoreflect.FieldD
 	return err
 }
 
-// parsePlace reads SWITCH/PORT.
+// parsePlace reads a port of a switch.
 func parsePlace(s string) (*api.Location, error) {
-	sw, port, ok := strings.Cut(s, "/")
-	n, err := strconv.ParseUint(port, 10, 32)
-	if !ok || err != nil {
-		return nil, fmt.Errorf("%q: want SWITCH/PORT, such as 1/3", s)
-	}
-	d, err := flow.ParseDPID(sw)
+	at, err := flow.ParseLocation(s)
 	if err != nil {
 		return nil, err
 	}
-	return &api.Location{Dpid: d.String(), Port: uint32(n)}, nil
+	return api.NewLocation(at), nil
 }
 
 // parseSwitchOrPlace reads SWITCH/PORT, or SWITCH for all of its ports.

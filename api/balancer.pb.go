@@ -69,6 +69,10 @@ type Vip struct {
 	// With shadow: packets go through to the host, by themselves, 4 s after the controller has
 	// gone. It is for members that need the controller.
 	Lapse bool `protobuf:"varint,18,opt,name=lapse,proto3" json:"lapse,omitempty"`
+	// Packets of a connection or a pair, both ways and at most 1000, that switches copy to the
+	// controller now and then, which counts the requests and answers of HTTP/2 in them, see
+	// BalancedPair.sampled; 0 is none.
+	Sample uint32 `protobuf:"varint,19,opt,name=sample,proto3" json:"sample,omitempty"`
 	// The Ethernet address by which clients reach the VIP; may be given, too.
 	Mac string `protobuf:"bytes,20,opt,name=mac,proto3" json:"mac,omitempty"`
 	// How many it has now.
@@ -244,6 +248,13 @@ func (x *Vip) GetLapse() bool {
 		return x.Lapse
 	}
 	return false
+}
+
+func (x *Vip) GetSample() uint32 {
+	if x != nil {
+		return x.Sample
+	}
+	return 0
 }
 
 func (x *Vip) GetMac() string {
@@ -1469,7 +1480,9 @@ type BalancedPair struct {
 	// RFC 3339.
 	Since string `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
 	// Where the client's packets come in.
-	At            *Location `protobuf:"bytes,8,opt,name=at,proto3" json:"at,omitempty"`
+	At *Location `protobuf:"bytes,8,opt,name=at,proto3" json:"at,omitempty"`
+	// What its samples have had; absent if the VIP has none.
+	Sampled       *SampledRequests `protobuf:"bytes,9,opt,name=sampled,proto3" json:"sampled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1560,6 +1573,96 @@ func (x *BalancedPair) GetAt() *Location {
 	return nil
 }
 
+func (x *BalancedPair) GetSampled() *SampledRequests {
+	if x != nil {
+		return x.Sampled
+	}
+	return nil
+}
+
+// SampledRequests is what is seen of the requests of a client in samples of its packets. Only
+// requests whose answer, or end, is in the same sample are counted.
+type SampledRequests struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Requests with their answers.
+	Requests uint64 `protobuf:"varint,1,opt,name=requests,proto3" json:"requests,omitempty"`
+	// How many of them were answered with 400 or more, or reset by the member.
+	Errors uint64 `protobuf:"varint,2,opt,name=errors,proto3" json:"errors,omitempty"`
+	// How many of them were answered with 429, 503, 307 or 308.
+	Congested uint64 `protobuf:"varint,3,opt,name=congested,proto3" json:"congested,omitempty"`
+	// How many of them had a status that only both ends know (RFC 7541, 2.3.2).
+	Unread uint64 `protobuf:"varint,4,opt,name=unread,proto3" json:"unread,omitempty"`
+	// The time until their answers, in all.
+	Seconds       float64 `protobuf:"fixed64,5,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SampledRequests) Reset() {
+	*x = SampledRequests{}
+	mi := &file_balancer_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SampledRequests) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SampledRequests) ProtoMessage() {}
+
+func (x *SampledRequests) ProtoReflect() protoreflect.Message {
+	mi := &file_balancer_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SampledRequests.ProtoReflect.Descriptor instead.
+func (*SampledRequests) Descriptor() ([]byte, []int) {
+	return file_balancer_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *SampledRequests) GetRequests() uint64 {
+	if x != nil {
+		return x.Requests
+	}
+	return 0
+}
+
+func (x *SampledRequests) GetErrors() uint64 {
+	if x != nil {
+		return x.Errors
+	}
+	return 0
+}
+
+func (x *SampledRequests) GetCongested() uint64 {
+	if x != nil {
+		return x.Congested
+	}
+	return 0
+}
+
+func (x *SampledRequests) GetUnread() uint64 {
+	if x != nil {
+		return x.Unread
+	}
+	return 0
+}
+
+func (x *SampledRequests) GetSeconds() float64 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
 // The answer of ListPairs.
 type ListPairsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1575,7 +1678,7 @@ type ListPairsResponse struct {
 
 func (x *ListPairsResponse) Reset() {
 	*x = ListPairsResponse{}
-	mi := &file_balancer_proto_msgTypes[19]
+	mi := &file_balancer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1690,7 @@ func (x *ListPairsResponse) String() string {
 func (*ListPairsResponse) ProtoMessage() {}
 
 func (x *ListPairsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_balancer_proto_msgTypes[19]
+	mi := &file_balancer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1703,7 @@ func (x *ListPairsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPairsResponse.ProtoReflect.Descriptor instead.
 func (*ListPairsResponse) Descriptor() ([]byte, []int) {
-	return file_balancer_proto_rawDescGZIP(), []int{19}
+	return file_balancer_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListPairsResponse) GetPairs() []*BalancedPair {
@@ -1628,7 +1731,7 @@ var File_balancer_proto protoreflect.FileDescriptor
 
 const file_balancer_proto_rawDesc = "" +
 	"\n" +
-	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x87\x14\n" +
+	"\x0ebalancer.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xbd\x15\n" +
 	"\x03Vip\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12I\n" +
 	"\aaddress\x18\x02 \x01(\tB/\x92\xe1\x18+\n" +
@@ -1666,7 +1769,9 @@ const file_balancer_proto_rawDesc = "" +
 	"\btakeover\x18\x11 \x01(\bBu\x92\xe1\x18q\n" +
 	"owith --shadow: connections that the host has are reset, as soon as they are idle, when a member begins to serveR\btakeover\x12\x85\x01\n" +
 	"\x05lapse\x18\x12 \x01(\bBo\x92\xe1\x18k\n" +
-	"iwith --shadow: packets go through to the host 4 s after the controller has gone, for members that need itR\x05lapse\x12U\n" +
+	"iwith --shadow: packets go through to the host 4 s after the controller has gone, for members that need itR\x05lapse\x12\xb3\x01\n" +
+	"\x06sample\x18\x13 \x01(\rB\x9a\x01\x92\xe1\x18\x95\x01\n" +
+	"\x92\x01packets of a connection or pair that switches copy to the controller now and then, which counts the HTTP/2 requests and answers in them; 0 is noneR\x06sample\x12U\n" +
 	"\x03mac\x18\x14 \x01(\tBC\x92\xe1\x18?\n" +
 	";the Ethernet address of the VIP; one is made up if left out8\x01R\x03mac\x12(\n" +
 	"\vconnections\x18\x15 \x01(\rB\x06\x92\xe1\x18\x020\x01R\vconnections\x12 \n" +
@@ -1774,7 +1879,7 @@ const file_balancer_proto_rawDesc = "" +
 	"\x10ListPairsRequest\x12\x10\n" +
 	"\x03vip\x18\x01 \x01(\tR\x03vip\x12F\n" +
 	"\x05limit\x18\x02 \x01(\rB0\x92\xe1\x18,\n" +
-	"*how many to show; 0 is 1000, at most 10000R\x05limit\"\xb1\x02\n" +
+	"*how many to show; 0 is 1000, at most 10000R\x05limit\"\x9d\x03\n" +
 	"\fBalancedPair\x12\x10\n" +
 	"\x03vip\x18\x01 \x01(\tR\x03vip\x12\x16\n" +
 	"\x06client\x18\x02 \x01(\tR\x06client\x12\x16\n" +
@@ -1784,7 +1889,14 @@ const file_balancer_proto_rawDesc = "" +
 	"\apackets\x18\x05 \x01(\x04R\apackets\x12\x14\n" +
 	"\x05bytes\x18\x06 \x01(\x04R\x05bytes\x12\x14\n" +
 	"\x05since\x18\a \x01(\tR\x05since\x12!\n" +
-	"\x02at\x18\b \x01(\v2\x11.weft.v1.LocationR\x02at:U\x8a\xe1\x18Q\"\x03VIP\"\x06CLIENT\"\x06MEMBER\"\x12PORT={member_port}\"\aPACKETS\"\x05BYTES\"\x02AT\"\x12SINCE={since|when}\"v\n" +
+	"\x02at\x18\b \x01(\v2\x11.weft.v1.LocationR\x02at\x122\n" +
+	"\asampled\x18\t \x01(\v2\x18.weft.v1.SampledRequestsR\asampled:\x8c\x01\x8a\xe1\x18\x87\x01\"\x03VIP\"\x06CLIENT\"\x06MEMBER\"\x12PORT={member_port}\"\aPACKETS\"\x05BYTES\"\x1bREQUESTS={sampled.requests}\"\x17ERRORS={sampled.errors}\"\x02AT\"\x12SINCE={since|when}\"\x95\x01\n" +
+	"\x0fSampledRequests\x12\x1a\n" +
+	"\brequests\x18\x01 \x01(\x04R\brequests\x12\x16\n" +
+	"\x06errors\x18\x02 \x01(\x04R\x06errors\x12\x1c\n" +
+	"\tcongested\x18\x03 \x01(\x04R\tcongested\x12\x16\n" +
+	"\x06unread\x18\x04 \x01(\x04R\x06unread\x12\x18\n" +
+	"\aseconds\x18\x05 \x01(\x01R\aseconds\"v\n" +
 	"\x11ListPairsResponse\x12+\n" +
 	"\x05pairs\x18\x01 \x03(\v2\x15.weft.v1.BalancedPairR\x05pairs\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\rR\x05total\x12\x1e\n" +
@@ -1844,7 +1956,7 @@ func file_balancer_proto_rawDescGZIP() []byte {
 	return file_balancer_proto_rawDescData
 }
 
-var file_balancer_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_balancer_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_balancer_proto_goTypes = []any{
 	(*Vip)(nil),                     // 0: weft.v1.Vip
 	(*Allow)(nil),                   // 1: weft.v1.Allow
@@ -1865,47 +1977,49 @@ var file_balancer_proto_goTypes = []any{
 	(*DeleteOwnedVipRequest)(nil),   // 16: weft.v1.DeleteOwnedVipRequest
 	(*ListPairsRequest)(nil),        // 17: weft.v1.ListPairsRequest
 	(*BalancedPair)(nil),            // 18: weft.v1.BalancedPair
-	(*ListPairsResponse)(nil),       // 19: weft.v1.ListPairsResponse
-	(*Location)(nil),                // 20: weft.v1.Location
+	(*SampledRequests)(nil),         // 19: weft.v1.SampledRequests
+	(*ListPairsResponse)(nil),       // 20: weft.v1.ListPairsResponse
+	(*Location)(nil),                // 21: weft.v1.Location
 }
 var file_balancer_proto_depIdxs = []int32{
 	2,  // 0: weft.v1.Vip.health:type_name -> weft.v1.HealthCheck
 	3,  // 1: weft.v1.Vip.pool:type_name -> weft.v1.PoolMember
 	1,  // 2: weft.v1.Vip.allow:type_name -> weft.v1.Allow
-	20, // 3: weft.v1.PoolMember.at:type_name -> weft.v1.Location
+	21, // 3: weft.v1.PoolMember.at:type_name -> weft.v1.Location
 	0,  // 4: weft.v1.SetVipRequest.vip:type_name -> weft.v1.Vip
 	0,  // 5: weft.v1.ListVipsResponse.vips:type_name -> weft.v1.Vip
 	3,  // 6: weft.v1.SetMemberRequest.member:type_name -> weft.v1.PoolMember
-	20, // 7: weft.v1.BalancedConnection.at:type_name -> weft.v1.Location
+	21, // 7: weft.v1.BalancedConnection.at:type_name -> weft.v1.Location
 	13, // 8: weft.v1.ListConnectionsResponse.connections:type_name -> weft.v1.BalancedConnection
 	0,  // 9: weft.v1.SetOwnedVipRequest.vip:type_name -> weft.v1.Vip
-	20, // 10: weft.v1.BalancedPair.at:type_name -> weft.v1.Location
-	18, // 11: weft.v1.ListPairsResponse.pairs:type_name -> weft.v1.BalancedPair
-	4,  // 12: weft.v1.Balancer.SetVip:input_type -> weft.v1.SetVipRequest
-	5,  // 13: weft.v1.Balancer.DeleteVip:input_type -> weft.v1.DeleteVipRequest
-	7,  // 14: weft.v1.Balancer.ListVips:input_type -> weft.v1.ListVipsRequest
-	9,  // 15: weft.v1.Balancer.SetMember:input_type -> weft.v1.SetMemberRequest
-	10, // 16: weft.v1.Balancer.DeleteMember:input_type -> weft.v1.DeleteMemberRequest
-	11, // 17: weft.v1.Balancer.DrainMember:input_type -> weft.v1.DrainMemberRequest
-	12, // 18: weft.v1.Balancer.ListConnections:input_type -> weft.v1.ListConnectionsRequest
-	17, // 19: weft.v1.Balancer.ListPairs:input_type -> weft.v1.ListPairsRequest
-	15, // 20: weft.v1.Balancer.SetOwnedVip:input_type -> weft.v1.SetOwnedVipRequest
-	16, // 21: weft.v1.Balancer.DeleteOwnedVip:input_type -> weft.v1.DeleteOwnedVipRequest
-	0,  // 22: weft.v1.Balancer.SetVip:output_type -> weft.v1.Vip
-	6,  // 23: weft.v1.Balancer.DeleteVip:output_type -> weft.v1.DeleteVipResponse
-	8,  // 24: weft.v1.Balancer.ListVips:output_type -> weft.v1.ListVipsResponse
-	0,  // 25: weft.v1.Balancer.SetMember:output_type -> weft.v1.Vip
-	0,  // 26: weft.v1.Balancer.DeleteMember:output_type -> weft.v1.Vip
-	0,  // 27: weft.v1.Balancer.DrainMember:output_type -> weft.v1.Vip
-	14, // 28: weft.v1.Balancer.ListConnections:output_type -> weft.v1.ListConnectionsResponse
-	19, // 29: weft.v1.Balancer.ListPairs:output_type -> weft.v1.ListPairsResponse
-	0,  // 30: weft.v1.Balancer.SetOwnedVip:output_type -> weft.v1.Vip
-	6,  // 31: weft.v1.Balancer.DeleteOwnedVip:output_type -> weft.v1.DeleteVipResponse
-	22, // [22:32] is the sub-list for method output_type
-	12, // [12:22] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	21, // 10: weft.v1.BalancedPair.at:type_name -> weft.v1.Location
+	19, // 11: weft.v1.BalancedPair.sampled:type_name -> weft.v1.SampledRequests
+	18, // 12: weft.v1.ListPairsResponse.pairs:type_name -> weft.v1.BalancedPair
+	4,  // 13: weft.v1.Balancer.SetVip:input_type -> weft.v1.SetVipRequest
+	5,  // 14: weft.v1.Balancer.DeleteVip:input_type -> weft.v1.DeleteVipRequest
+	7,  // 15: weft.v1.Balancer.ListVips:input_type -> weft.v1.ListVipsRequest
+	9,  // 16: weft.v1.Balancer.SetMember:input_type -> weft.v1.SetMemberRequest
+	10, // 17: weft.v1.Balancer.DeleteMember:input_type -> weft.v1.DeleteMemberRequest
+	11, // 18: weft.v1.Balancer.DrainMember:input_type -> weft.v1.DrainMemberRequest
+	12, // 19: weft.v1.Balancer.ListConnections:input_type -> weft.v1.ListConnectionsRequest
+	17, // 20: weft.v1.Balancer.ListPairs:input_type -> weft.v1.ListPairsRequest
+	15, // 21: weft.v1.Balancer.SetOwnedVip:input_type -> weft.v1.SetOwnedVipRequest
+	16, // 22: weft.v1.Balancer.DeleteOwnedVip:input_type -> weft.v1.DeleteOwnedVipRequest
+	0,  // 23: weft.v1.Balancer.SetVip:output_type -> weft.v1.Vip
+	6,  // 24: weft.v1.Balancer.DeleteVip:output_type -> weft.v1.DeleteVipResponse
+	8,  // 25: weft.v1.Balancer.ListVips:output_type -> weft.v1.ListVipsResponse
+	0,  // 26: weft.v1.Balancer.SetMember:output_type -> weft.v1.Vip
+	0,  // 27: weft.v1.Balancer.DeleteMember:output_type -> weft.v1.Vip
+	0,  // 28: weft.v1.Balancer.DrainMember:output_type -> weft.v1.Vip
+	14, // 29: weft.v1.Balancer.ListConnections:output_type -> weft.v1.ListConnectionsResponse
+	20, // 30: weft.v1.Balancer.ListPairs:output_type -> weft.v1.ListPairsResponse
+	0,  // 31: weft.v1.Balancer.SetOwnedVip:output_type -> weft.v1.Vip
+	6,  // 32: weft.v1.Balancer.DeleteOwnedVip:output_type -> weft.v1.DeleteVipResponse
+	23, // [23:33] is the sub-list for method output_type
+	13, // [13:23] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_balancer_proto_init() }
@@ -1921,7 +2035,7 @@ func file_balancer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_balancer_proto_rawDesc), len(file_balancer_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

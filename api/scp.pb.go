@@ -579,7 +579,7 @@ type ScpPair struct {
 	ConsumerType string `protobuf:"bytes,9,opt,name=consumer_type,json=consumerType,proto3" json:"consumer_type,omitempty"`
 	// Whether the front has passed these requests on itself. Switches count no packets of such a pair.
 	Front bool `protobuf:"varint,10,opt,name=front,proto3" json:"front,omitempty"`
-	// Those requests.
+	// Those requests; of a pair with samples those that were seen in them.
 	Requests uint64 `protobuf:"varint,11,opt,name=requests,proto3" json:"requests,omitempty"`
 	// How many of them had no answer below 400.
 	Errors uint64 `protobuf:"varint,12,opt,name=errors,proto3" json:"errors,omitempty"`
@@ -589,7 +589,9 @@ type ScpPair struct {
 	// forbids its own address, or for the pair is not authorised.
 	Refused uint64 `protobuf:"varint,14,opt,name=refused,proto3" json:"refused,omitempty"`
 	// Why the last one was; empty if none was.
-	Reason        string `protobuf:"bytes,15,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,15,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Whether requests, errors and mean_ms are of samples (see ScpPolicy.sample).
+	Sampled       bool `protobuf:"varint,16,opt,name=sampled,proto3" json:"sampled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -727,6 +729,13 @@ func (x *ScpPair) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *ScpPair) GetSampled() bool {
+	if x != nil {
+		return x.Sampled
+	}
+	return false
 }
 
 // What ListScpPairs is asked.
@@ -876,7 +885,11 @@ type ScpPolicy struct {
 	// stands for it: count (they pass, and are counted; the default) or forbid (they are reset, and
 	// counted). Those of SCPs and scp.registrars pass, and so do those of who is called by the
 	// other, for they may be callbacks.
-	OwnAddress    string `protobuf:"bytes,10,opt,name=own_address,json=ownAddress,proto3" json:"own_address,omitempty"`
+	OwnAddress string `protobuf:"bytes,10,opt,name=own_address,json=ownAddress,proto3" json:"own_address,omitempty"`
+	// Packets of a pair by an end point, both ways and at most 1000, that switches copy to the
+	// controller now and then, which counts the requests and answers of HTTP/2 in cleartext in
+	// them, and judges producers by these as by those that the front passes on; 0 is none.
+	Sample        uint32 `protobuf:"varint,11,opt,name=sample,proto3" json:"sample,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -979,6 +992,13 @@ func (x *ScpPolicy) GetOwnAddress() string {
 		return x.OwnAddress
 	}
 	return ""
+}
+
+func (x *ScpPolicy) GetSample() uint32 {
+	if x != nil {
+		return x.Sample
+	}
+	return 0
 }
 
 // What SetScpPolicy is asked.
@@ -1428,7 +1448,7 @@ const file_scp_proto_rawDesc = "" +
 	"\bfront_by\x18\x05 \x01(\tR\afrontBy\x12#\n" +
 	"\rfront_address\x18\x06 \x01(\tR\ffrontAddress\x122\n" +
 	"\tfunctions\x18\a \x03(\v2\x14.weft.v1.ScpFunctionR\tfunctions\x12!\n" +
-	"\ffront_reason\x18\b \x01(\tR\vfrontReason\"\xec\x04\n" +
+	"\ffront_reason\x18\b \x01(\tR\vfrontReason\"\x9d\x05\n" +
 	"\aScpPair\x12\x1a\n" +
 	"\bconsumer\x18\x01 \x01(\tR\bconsumer\x12\x1a\n" +
 	"\bproducer\x18\x02 \x01(\tR\bproducer\x12\x12\n" +
@@ -1447,14 +1467,15 @@ const file_scp_proto_rawDesc = "" +
 	"\x06errors\x18\f \x01(\x04R\x06errors\x12\x17\n" +
 	"\amean_ms\x18\r \x01(\x01R\x06meanMs\x12\x18\n" +
 	"\arefused\x18\x0e \x01(\x04R\arefused\x12\x16\n" +
-	"\x06reason\x18\x0f \x01(\tR\x06reason:\xdc\x01\x8a\xe1\x18\xd7\x01\"\bCONSUMER\"\x17OF TYPE={consumer_type}\"\bPRODUCER\"\x0eOF TYPE={type}\"\aPACKETS\"\x05BYTES\"\bREQUESTS\"\x06ERRORS\"\fMS={mean_ms}\"\x13DIRECT={direct|yes}\"\x11FRONT={front|yes}\"\x1bAUTHORISED={authorised|yes}\"\x12SINCE={since|when}\"\aREFUSED\"\x06REASON\"q\n" +
+	"\x06reason\x18\x0f \x01(\tR\x06reason\x12\x18\n" +
+	"\asampled\x18\x10 \x01(\bR\asampled:\xf3\x01\x8a\xe1\x18\xee\x01\"\bCONSUMER\"\x17OF TYPE={consumer_type}\"\bPRODUCER\"\x0eOF TYPE={type}\"\aPACKETS\"\x05BYTES\"\bREQUESTS\"\x06ERRORS\"\fMS={mean_ms}\"\x15SAMPLED={sampled|yes}\"\x13DIRECT={direct|yes}\"\x11FRONT={front|yes}\"\x1bAUTHORISED={authorised|yes}\"\x12SINCE={since|when}\"\aREFUSED\"\x06REASON\"q\n" +
 	"\x13ListScpPairsRequest\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12F\n" +
 	"\x05limit\x18\x02 \x01(\rB0\x92\xe1\x18,\n" +
 	"*how many to show; 0 is 1000, at most 10000R\x05limit\"T\n" +
 	"\x14ListScpPairsResponse\x12&\n" +
 	"\x05pairs\x18\x01 \x03(\v2\x10.weft.v1.ScpPairR\x05pairs\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\xdb\v\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xaf\r\n" +
 	"\tScpPolicy\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\xa6\x02\n" +
 	"\talgorithm\x18\x02 \x01(\tB\x87\x02\x92\xe1\x18\x82\x02\n" +
@@ -1477,7 +1498,9 @@ const file_scp_proto_rawDesc = "" +
 	"\vown_address\x18\n" +
 	" \x01(\tB\x9a\x01\x92\xe1\x18\x95\x01\n" +
 	"\x8b\x01new connections to a producer's own address, where an end point stands for it: count (they pass) or forbid (they are reset); callbacks pass\x1a\x05countR\n" +
-	"ownAddress:a\x8a\xe1\x18]\"\x04TYPE\"\tALGORITHM\"\x03PER\"\x05AGAIN\"\fIDLE TIMEOUT\"\bOVERLOAD\"\x06ERRORS\"\vRESPONSE MS\"\x04RATE\"\vOWN ADDRESS\"A\n" +
+	"ownAddress\x12\xc9\x01\n" +
+	"\x06sample\x18\v \x01(\rB\xb0\x01\x92\xe1\x18\xab\x01\n" +
+	"\xa8\x01packets of a pair that switches copy to the controller now and then, which counts requests, errors and times in them, as of requests that the front passes on; 0 is noneR\x06sample:i\x8a\xe1\x18e\"\x04TYPE\"\tALGORITHM\"\x03PER\"\x05AGAIN\"\fIDLE TIMEOUT\"\bOVERLOAD\"\x06ERRORS\"\vRESPONSE MS\"\x04RATE\"\vOWN ADDRESS\"\x06SAMPLE\"A\n" +
 	"\x13SetScpPolicyRequest\x12*\n" +
 	"\x06policy\x18\x01 \x01(\v2\x12.weft.v1.ScpPolicyR\x06policy\",\n" +
 	"\x16DeleteScpPolicyRequest\x12\x12\n" +

@@ -210,6 +210,10 @@ func (r *report) adopt(o *seenEntry) *conn {
 		if !o.split {
 			c.mac = o.mac
 		}
+		if o.watch.on && c.sampled == nil { // of an earlier run; it ends as any other
+			c.sampled = &sampled{copies: true, left: max(1, c.m.vip.sample), since: r.now}
+			r.samples++
+		}
 		c.mark(true, c.back)
 	}
 	return c

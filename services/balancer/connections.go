@@ -62,6 +62,7 @@ type conn struct {
 	until   int64     // when it is over, once it has no entries; if it is split, in any case
 	counted [2]tally  // of the entries there and back, when they were last read
 	watch   watch     // of a pair: for binding indications
+	sampled *sampled  // what samples of its packets have had; nil: there were none
 	bye     *farewell // its packets come to the controller, for its member retires; nil: they do not
 }
 
@@ -99,10 +100,11 @@ func (k kind) source(client netip.AddrPort) netip.AddrPort {
 
 // connections is all connections.
 type connections struct {
-	by    map[connKey]*conn
-	backs map[backKey]*conn
-	at    map[flow.DPID]map[*conn]struct{} // those that have, or had, an entry at a switch
-	last  uint32                           // id
+	by      map[connKey]*conn
+	backs   map[backKey]*conn
+	at      map[flow.DPID]map[*conn]struct{} // those that have, or had, an entry at a switch
+	last    uint32                           // id
+	samples int                              // under way
 }
 
 func newConnections() connections {
@@ -127,6 +129,7 @@ func (t *connections) nextID() uint32 {
 
 // end forgets a connection.
 func (t *connections) end(c *conn) {
+	t.unsample(c)
 	c.mark(false, false)
 	delete(c.m.conns, c)
 	t.place(c, flow.Location{}, 0)

@@ -163,6 +163,7 @@ func (t *tracker) tidy(now int64, d *flow.Decision) {
 			t.part(d, c, now)
 		}
 	}
+	t.resample(now, d)
 	t.bindings.expire(now)
 	t.seals.expire(now)
 }

@@ -139,7 +139,7 @@ func (v *vip) keep() *api.Vip {
 		Vlan: uint32(v.at.host.VLAN &^ flow.VLANPresent), Policy: v.policy.String(), Stickiness: uint32(v.sticky / time.Second),
 		Stateless: v.stateless, IdleTimeout: uint32(v.idle), Mac: v.mac.String(), Health: v.check.message(),
 		Owner: owners[v.owner], Allow: v.allow.message(), Refuse: v.refusalText(), Shadow: v.host != nil,
-		Per: perNames[btoi(v.paired)], Again: v.againText(), Takeover: v.takeover, Lapse: v.lapse,
+		Per: perNames[btoi(v.paired)], Again: v.againText(), Takeover: v.takeover, Lapse: v.lapse, Sample: uint32(v.sample),
 	}
 	for _, p := range v.pool {
 		m.Pool = append(m.Pool, &api.PoolMember{

@@ -7,6 +7,7 @@ const (
 	frameHead     = 9
 	frameLongest  = 16384 // unless a peer says otherwise
 	frameHeaders  = 1
+	frameReset    = 3
 	frameSettings = 4
 	framePing     = 6
 	frameGoAway   = 7

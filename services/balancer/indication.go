@@ -2,7 +2,6 @@ package balancer
 
 import (
 	"bytes"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -130,33 +129,41 @@ func (c *conn) rearm(now int64) bool {
 	return w.on != was
 }
 
-// copied takes a copy of a packet that the member of a pair has sent to its client.
+// copied takes a copy of a packet of a conn, for a binding indication or as a sample.
 func (b *balancer) copied(in *flow.PacketIn) {
 	t, ok := packet.ParseTCP(in.Data)
-	k := packet.Headers(in)
-	src, dst := netip.AddrFrom4(k.IPv4Src), netip.AddrFrom4(k.IPv4Dst)
-	if k.EthType == flow.EthTypeIPv6 {
-		src, dst = netip.AddrFrom16(k.IPv6Src), netip.AddrFrom16(k.IPv6Dst)
+	if !ok {
+		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c := b.tracker.backs[backKey{netip.AddrPortFrom(src, k.TPSrc), netip.AddrPortFrom(dst, 0), k.IPProto, k.VLAN}]
-	if !ok || c == nil || !c.watch.on {
+	c, client := b.tracker.copyOf(in)
+	if c == nil {
 		return
 	}
-	w := &c.watch
-	if w.left--; w.ends == nil {
-		w.ends = &streams{}
-	}
-	if w.bound = w.ends.indicate(t); w.bound {
-		b.count.indicated.Add(1)
-	}
-	if w.bound || w.left <= 0 {
-		if w.on, w.ends = false, nil; c.back {
-			d := &flow.Decision{}
-			c.sent = in.Time
-			c.addBack(d)
-			b.out.post(d)
+	d := &flow.Decision{}
+	if c.sampling() {
+		c.sampled.take(t, client, in.Time)
+		if c.sampled.left--; c.sampled.left <= 0 {
+			b.tracker.unsample(c)
+			c.renew(d)
 		}
+	}
+	if w := &c.watch; w.on && !client {
+		if w.left--; w.ends == nil {
+			w.ends = &streams{}
+		}
+		if w.bound = w.ends.indicate(t); w.bound {
+			b.count.indicated.Add(1)
+		}
+		if w.bound || w.left <= 0 {
+			if w.on, w.ends = false, nil; c.back {
+				c.addBack(d)
+			}
+		}
+	}
+	if !d.Empty() {
+		c.sent = in.Time
+		b.out.post(d)
 	}
 }

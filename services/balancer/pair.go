@@ -146,7 +146,7 @@ func (b *balancer) ListPairs(ctx context.Context, req *api.ListPairsRequest, rea
 	for _, flows := range seen {
 		for _, f := range flows {
 			n, err := strconv.ParseUint(f.Cookie, 16, 64)
-			if p := sums[flow.Cookie(n)&^backBits]; p != nil && err == nil {
+			if p := sums[flow.Cookie(n)&^copyBits]; p != nil && err == nil {
 				p.Packets += f.Packets
 				p.Bytes += f.Bytes
 			}
@@ -193,6 +193,7 @@ func pairsOf(vips []*vip, name string) (list []*shownPair, switches []flow.DPID)
 				}
 				x.pair.Since = min(x.pair.Since, since)
 				x.cookies = append(x.cookies, c.cookie(0))
+				x.pair.Sampled = addSampled(x.pair.Sampled, c.sampled.message())
 			}
 		}
 	}

@@ -251,6 +251,9 @@ func (m *member) exchanges() bool {
 // 3.4).
 var preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 
+// prefaceText is how many octets of it come before the first frame.
+const prefaceText = 24
+
 // isSettings reports whether a server's data begins with a SETTINGS frame of HTTP/2.
 func isSettings(data []byte) bool { return len(data) >= 9 && data[3] == 4 }
 

@@ -99,12 +99,11 @@ const (
 	genSeal  = 0x20 // takes the place of an entry back of a client that lost its leave
 	genBye   = 0x40 // leads to the controller, for the member retires
 	genBound = 0x08 // back, of a pair with a binding indication
-	genWatch = 0x80 // back, copies packets to the controller
+	genWatch = 0x80 // copies packets to the controller
 )
 
-// backBits are the bits of a cookie that only an entry back may have, and that change while
-// it lasts.
-const backBits = flow.Cookie(genBound|genWatch) << 32
+// copyBits are the bits of a cookie that change while an entry lasts.
+const copyBits = flow.Cookie(genBound|genWatch) << 32
 
 // ofConn reports whether a cookie is of an entry for a connection or a pair. Entries that are
 // declared have no number, and flowrules gives them any generation.
@@ -120,7 +119,7 @@ func (c *conn) cookie(gen uint8) flow.Cookie {
 // backCookie returns the cookie of the entry back.
 func (c *conn) backCookie() flow.Cookie {
 	gen := uint8(0)
-	if c.watch.on {
+	if c.copiesBack() {
 		gen |= genWatch
 	}
 	if c.watch.bound {
@@ -129,17 +128,25 @@ func (c *conn) backCookie() flow.Cookie {
 	return c.cookie(gen)
 }
 
+// copiesBack reports whether the entry back copies packets to the controller.
+func (c *conn) copiesBack() bool { return c.watch.on || c.sampling() }
+
 // addThere appends the entries at the client's switch.
 func (c *conn) addThere(d *flow.Decision) {
-	var room [3]flow.Action
+	var room [4]flow.Action
 	e := &d.AddFlow(c.ingress.Switch).Entry
 	c.fill(e, c.thereMatch(), c.idle)
 	e.Table = c.table(there)
+	list := room[:0]
+	if c.sampling() {
+		e.Cookie = c.cookie(genWatch)
+		list = append(list, flow.Output(flow.PortController))
+	}
 	switch {
 	case c.split || c.attended():
 		e.Goto, e.Apply = 0, d.Output(flow.PortController)
 	case c.kind == tracked || c.kind == paired:
-		e.Apply = d.Actions(toMember(room[:0], c.mac, c.to, c.key.to.Port(), c.key.proto)...)
+		e.Apply = d.Actions(toMember(list, c.mac, c.to, c.key.to.Port(), c.key.proto)...)
 	case c.kind == aliased:
 		e.Apply = d.Actions(c.alias())
 	}
@@ -154,7 +161,7 @@ func (c *conn) addBack(d *flow.Decision) {
 	c.fill(e, c.backMatch(), 2*c.idle)
 	e.Cookie = c.backCookie()
 	list := room[:0]
-	if c.watch.on {
+	if c.copiesBack() {
 		list = append(list, flow.Output(flow.PortController))
 	}
 	switch {
@@ -235,14 +242,14 @@ func (c *conn) priority() uint16 {
 // removeThere and removeBack append the removal of entries, if they are still of
 // this connection.
 func (c *conn) removeThere(d *flow.Decision) {
-	removeEntry(d, c.ingress.Switch, c.table(there), c.priority(), c.thereMatch(), c.cookie(0))
+	removeEntry(d, c.ingress.Switch, c.table(there), c.priority(), c.thereMatch(), c.cookie(0)).CookieMask = ^copyBits
 	if m, ok := c.guardMatch(); ok {
 		removeEntry(d, c.ingress.Switch, c.table(guard), c.priority(), m, c.cookie(genGuard))
 	}
 }
 
 func (c *conn) removeBack(d *flow.Decision) {
-	removeEntry(d, c.egress, flow.TableTranslate, c.priority(), c.backMatch(), c.cookie(0)).CookieMask = ^backBits
+	removeEntry(d, c.egress, flow.TableTranslate, c.priority(), c.backMatch(), c.cookie(0)).CookieMask = ^copyBits
 }
 
 func removeEntry(d *flow.Decision, sw flow.DPID, table uint8, priority uint16, m flow.Match, cookie flow.Cookie) *flow.Mod {

@@ -3,6 +3,7 @@ package balancer
 import (
 	"fmt"
 	"hash/fnv"
+	"math"
 	"net/netip"
 	"strings"
 	"time"
@@ -92,6 +93,12 @@ func readVip(m *api.Vip, cfg *Config) (v *vip, err error) {
 	}
 	if err = v.readShadow(m); err != nil {
 		return nil, err
+	}
+	switch v.sample = int(min(m.GetSample(), math.MaxInt32)); {
+	case v.sample > sampleMax:
+		return nil, fmt.Errorf("sample %d: want at most %d packets", m.GetSample(), sampleMax)
+	case v.sample > 0 && (v.at.proto != flow.IPProtoTCP || v.stateless):
+		return nil, fmt.Errorf("sample %d: requests are read of TCP, of a VIP that is not stateless", m.GetSample())
 	}
 	if len(m.GetPool()) > cfg.Members {
 		return nil, fmt.Errorf("%d members: want at most %d (balancer.members)", len(m.GetPool()), cfg.Members)

@@ -17,7 +17,7 @@ type seenEntry struct {
 	mac   flow.MAC
 	id    uint32
 	bye   bool  // it leads to the controller, for the member retires; the part is not known
-	watch watch // of an entry back
+	watch watch // of an entry back; there, on says that it copies
 	later bool  // it stays where it is though its conn is not known: that may yet be read, or the entry ends by itself
 }
 
@@ -42,7 +42,7 @@ func readEntry(e *flow.Entry) (o seenEntry, ok bool) {
 	addr, port := netip.Addr{}, uint16(0)
 	for i := range e.Apply {
 		a := &e.Apply[i]
-		if a.Kind == flow.ActionOutput && flow.Port(a.Arg) == flow.PortController && o.kind == paired && dst.Port() != 0 {
+		if a.Kind == flow.ActionOutput && flow.Port(a.Arg) == flow.PortController && o.kind == paired && dst.Port() != 0 && !o.watch.on {
 			o.split = true
 			return o, true
 		}

@@ -117,7 +117,9 @@ func (t *tracker) install(c *conn, s station, in *flow.PacketIn, d *flow.Decisio
 	}
 	t.place(c, from, s.At.Switch)
 	c.mac, c.sent, c.until, c.idled = s.MAC, in.Time, 0, false
-	c.rearm(in.Time)
+	if c.rearm(in.Time); rewrites && c.sampled == nil {
+		t.sample(c, in.Time)
+	}
 	c.addBack(d)
 	if delete(t.seals, c.backKey()); c.kind != tracked && c.egress != c.ingress.Switch {
 		d.Fence() // before the switch of the client lets others of the pair follow

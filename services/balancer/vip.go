@@ -69,6 +69,7 @@ type vip struct {
 	again     again
 	takeover  bool // connections of the shadowed host are reset, once they are idle
 	lapse     bool // packets go through to the shadowed host while the controller is away
+	sample    int  // packets of a connection or a pair that are copied in each sample; 0: there are none
 	gates     map[flow.DPID]gate
 	group     uint32 // number of its group, 0 if another VIP has it
 

@@ -44,8 +44,12 @@ type pairKey struct {
 	producer netip.AddrPort
 }
 
-// pairCount is what switches have counted of a pair.
-type pairCount struct{ packets, octets uint64 }
+// pairCount is what switches have counted of a pair, and what its samples have had.
+type pairCount struct {
+	packets, octets  uint64
+	requests, errors uint64
+	seconds          float64
+}
 
 // pairMetrics are where metrics are added and removed.
 type pairMetrics interface {
@@ -56,9 +60,10 @@ type pairMetrics interface {
 // pairSeries is what is counted of a pair.
 type pairSeries struct {
 	types                     typePair
-	packets, octets           float64 // by switches
-	requests, errors, seconds float64 // by the front
-	busy                      float64 // packets and requests, of late
+	packets, octets           float64                                     // by switches
+	requests, errors, seconds float64                                     // by the front
+	sampled                   struct{ requests, errors, seconds float64 } // by samples
+	busy                      float64                                     // packets and requests, of late
 }
 
 // Bounds of the metrics of pairs.
@@ -81,6 +86,9 @@ var pairCounters = []struct {
 	{"pair_requests_total", "Requests of a pair that the front has passed on.", func(s *pairSeries) float64 { return s.requests }},
 	{"pair_request_errors_total", "Requests of a pair that the front has passed on and that were not answered, or with 4xx or 5xx.", func(s *pairSeries) float64 { return s.errors }},
 	{"pair_request_seconds_total", "Time until the producer of a pair has answered requests that the front has passed on, in all.", func(s *pairSeries) float64 { return s.seconds }},
+	{"pair_sampled_requests_total", "Requests of a pair that were seen in samples of its packets.", func(s *pairSeries) float64 { return s.sampled.requests }},
+	{"pair_sampled_request_errors_total", "Requests of a pair that were seen in samples of its packets and that were answered with 4xx or 5xx, or reset.", func(s *pairSeries) float64 { return s.sampled.errors }},
+	{"pair_sampled_request_seconds_total", "Time until the producer of a pair has answered requests that were seen in samples, in all.", func(s *pairSeries) float64 { return s.sampled.seconds }},
 }
 
 // unreadPairs are metrics that nobody reads.
@@ -251,7 +259,12 @@ func (m *pairMeter) counted(list []*api.ScpPair, recent map[pairKey]*pairSeries)
 			continue
 		}
 		k := pairKey{consumer, producer} // perhaps by an end point, and by its own address
-		is[k] = pairCount{is[k].packets + x.GetPackets(), is[k].octets + x.GetBytes()}
+		n := is[k]
+		n.packets, n.octets = n.packets+x.GetPackets(), n.octets+x.GetBytes()
+		if x.GetSampled() {
+			n.requests, n.errors, n.seconds = n.requests+x.GetRequests(), n.errors+x.GetErrors(), n.seconds+x.GetMeanMs()*float64(x.GetRequests())/1e3
+		}
+		is[k] = n
 		if recent[k] == nil {
 			recent[k] = &pairSeries{}
 		}
@@ -260,10 +273,15 @@ func (m *pairMeter) counted(list []*api.ScpPair, recent map[pairKey]*pairSeries)
 	for k, n := range is {
 		was := m.last[k]
 		if n.packets < was.packets || n.octets < was.octets { // the entries are others
-			was = pairCount{}
+			was.packets, was.octets = 0, 0
 		}
-		recent[k].packets += float64(n.packets - was.packets)
-		recent[k].octets += float64(n.octets - was.octets)
+		if n.requests < was.requests || n.errors < was.errors || n.seconds < was.seconds {
+			was = pairCount{packets: was.packets, octets: was.octets}
+		}
+		x := recent[k]
+		x.packets, x.octets = x.packets+float64(n.packets-was.packets), x.octets+float64(n.octets-was.octets)
+		s := &x.sampled
+		s.requests, s.errors, s.seconds = s.requests+float64(n.requests-was.requests), s.errors+float64(n.errors-was.errors), s.seconds+n.seconds-was.seconds
 	}
 	m.last = is
 }
@@ -272,5 +290,6 @@ func (m *pairMeter) counted(list []*api.ScpPair, recent map[pairKey]*pairSeries)
 func (s *pairSeries) sum(x *pairSeries) {
 	s.packets, s.octets = s.packets+x.packets, s.octets+x.octets
 	s.requests, s.errors, s.seconds = s.requests+x.requests, s.errors+x.errors, s.seconds+x.seconds
+	s.sampled.requests, s.sampled.errors, s.sampled.seconds = s.sampled.requests+x.sampled.requests, s.sampled.errors+x.sampled.errors, s.sampled.seconds+x.sampled.seconds
 	s.busy += x.packets + x.requests
 }

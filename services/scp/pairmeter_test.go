@@ -103,6 +103,15 @@ func TestPairMeter(t *testing.T) {
 	if n := len(r.of); n != (most+1)*len(pairCounters) {
 		t.Errorf("%d metrics of many pairs", n)
 	}
+	sampled := func(requests uint64) {
+		m.turn([]*api.ScpPair{{Consumer: "10.0.1.1", ConsumerType: "AMF", Producer: "10.0.4.1:7777", Type: "UDM", Packets: 2000, Bytes: 200_000, Sampled: true, Requests: requests, Errors: 1, MeanMs: 250}})
+	}
+	sampled(8)
+	sampled(12)
+	sampled(2) // its entries are new
+	if n, errs, took := r.value("pair_sampled_requests_total"+series(1)), r.value("pair_sampled_request_errors_total"+series(1)), r.value("pair_sampled_request_seconds_total"+series(1)); n != 14 || errs != 2 || took != 3.5 {
+		t.Errorf("of samples: %v requests, %v errors, %v seconds", n, errs, took)
+	}
 	if !m.asked.Load() {
 		t.Error("that somebody reads them is not known")
 	}

@@ -372,7 +372,7 @@ var (
 // readPolicy completes a policy, or says what is wrong.
 func readPolicy(m *api.ScpPolicy) (*api.ScpPolicy, error) {
 	m = &api.ScpPolicy{Type: strings.ToUpper(m.GetType()), Algorithm: m.GetAlgorithm(), Per: m.GetPer(), Again: m.GetAgain(), IdleTimeout: m.GetIdleTimeout(), Overload: m.GetOverload(),
-		Errors: m.GetErrors(), ResponseMs: m.GetResponseMs(), Rate: m.GetRate(), OwnAddress: m.GetOwnAddress()}
+		Errors: m.GetErrors(), ResponseMs: m.GetResponseMs(), Rate: m.GetRate(), OwnAddress: m.GetOwnAddress(), Sample: m.GetSample()}
 	fail := func(format string, args ...any) (*api.ScpPolicy, error) {
 		return nil, api.Errorf(codes.InvalidArgument, "policy of %s: "+format, append([]any{m.Type}, args...)...)
 	}
@@ -404,6 +404,8 @@ func readPolicy(m *api.ScpPolicy) (*api.ScpPolicy, error) {
 		return fail("overload %d: want 1 to 100 percent, or 0 for scp.overload", m.Overload)
 	case m.Errors > 100:
 		return fail("errors %d: want 1 to 100 percent, or 0 for scp.errors", m.Errors)
+	case m.Sample > 1000:
+		return fail("sample %d: want at most 1000 packets", m.Sample)
 	case m.ResponseMs > 60_000:
 		return fail("response_ms %d: want at most 60000", m.ResponseMs)
 	case m.Rate > 100_000_000:

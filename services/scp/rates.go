@@ -2,6 +2,7 @@ package scp
 
 import (
 	"context"
+	"math"
 	"net/netip"
 	"time"
 
@@ -9,18 +10,20 @@ import (
 	"github.com/weft-sdn/weft/internal/backoff"
 )
 
-// rateInterval is how often the counters of pairs are read, if a policy limits rates.
+// rateInterval is how often the counters of pairs are read, if a policy asks for rates or
+// samples.
 const rateInterval = 5 * time.Second
 
-// watchRates reads the counters of pairs until ctx ends.
-func (s *strain) watchRates(ctx context.Context, p *proxy, b balancer) {
-	var last map[pairOf]uint64
+// watchPairs reads the counters of pairs until ctx ends.
+func (s *strain) watchPairs(ctx context.Context, p *proxy, b balancer) {
+	var last map[pairOf]pairSeen
 	var at int64
 	for backoff.Sleep(ctx, rateInterval) == nil {
-		if !limitsRates(p) {
-			if last != nil {
-				s.setRates(nil)
-			}
+		rates, samples := watchedPairs(p)
+		if !rates && last != nil {
+			s.setRates(nil)
+		}
+		if !rates && !samples {
 			last = nil
 			continue
 		}
@@ -28,24 +31,27 @@ func (s *strain) watchRates(ctx context.Context, p *proxy, b balancer) {
 		if err != nil {
 			continue
 		}
-		is, t := packetsOf(resp.GetPairs()), now()
-		if last != nil {
+		is, t := seenOf(resp.GetPairs()), now()
+		if last != nil && rates {
 			s.setRates(ratesOf(last, is, time.Duration(t-at)))
+		}
+		if last != nil && samples {
+			for at, x := range answersOf(last, is) {
+				s.observeAll(at, x)
+			}
 		}
 		last, at = is, t
 	}
 }
 
-// limitsRates reports whether a policy limits rates.
-func limitsRates(p *proxy) bool {
+// watchedPairs reports whether a policy limits rates, and whether one asks for samples.
+func watchedPairs(p *proxy) (rates, samples bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range p.policies.List() {
-		if m.GetRate() > 0 {
-			return true
-		}
+		rates, samples = rates || m.GetRate() > 0, samples || m.GetSample() > 0
 	}
-	return false
+	return rates, samples
 }
 
 // pairOf is a pair of a client and an end point of a producer.
@@ -54,26 +60,62 @@ type pairOf struct {
 	member      netip.AddrPort
 }
 
-// packetsOf returns how many packets pairs have had.
-func packetsOf(list []*api.BalancedPair) map[pairOf]uint64 {
-	packets := map[pairOf]uint64{}
+// pairSeen is what switches have counted of a pair, and what its samples have had.
+type pairSeen struct {
+	packets uint64
+	seenAnswers
+}
+
+// seenOf returns what was seen of pairs.
+func seenOf(list []*api.BalancedPair) map[pairOf]pairSeen {
+	seen := map[pairOf]pairSeen{}
 	for _, x := range list {
 		if a, err := netip.ParseAddr(x.GetMember()); err == nil {
-			packets[pairOf{x.GetVip(), x.GetClient(), netip.AddrPortFrom(a, uint16(x.GetMemberPort()))}] = x.GetPackets()
+			is := x.GetSampled()
+			seen[pairOf{x.GetVip(), x.GetClient(), netip.AddrPortFrom(a, uint16(x.GetMemberPort()))}] = pairSeen{x.GetPackets(),
+				seenAnswers{int(is.GetRequests()), int(is.GetCongested()), time.Duration(is.GetSeconds() * float64(time.Second))}}
 		}
 	}
-	return packets
+	return seen
 }
 
 // ratesOf returns the packets a second of end points, of the pairs that were read twice.
 // Where a pair has fewer than before, its entries were new meanwhile, or connections of it
 // have ended: then nothing is known of it.
-func ratesOf(was, is map[pairOf]uint64, in time.Duration) map[netip.AddrPort]float64 {
+func ratesOf(was, is map[pairOf]pairSeen, in time.Duration) map[netip.AddrPort]float64 {
 	rates := map[netip.AddrPort]float64{}
-	for of, n := range is {
-		if before, twice := was[of]; twice && n >= before {
-			rates[of.member] += float64(n-before) / max(in.Seconds(), 0.001)
+	for of, x := range is {
+		if before, twice := was[of]; twice && x.packets >= before.packets {
+			rates[of.member] += float64(x.packets-before.packets) / max(in.Seconds(), 0.001)
 		}
 	}
 	return rates
+}
+
+// answersOf returns the answers of end points in samples since pairs were read before. A pair
+// that has had fewer is another one.
+func answersOf(was, is map[pairOf]pairSeen) map[netip.AddrPort]seenAnswers {
+	all := map[netip.AddrPort]seenAnswers{}
+	for of, x := range is {
+		before := was[of].seenAnswers
+		if x.n < before.n || x.congested < before.congested || x.took < before.took {
+			before = seenAnswers{}
+		}
+		if x.n > before.n {
+			sum := all[of.member]
+			all[of.member] = seenAnswers{sum.n + x.n - before.n, sum.congested + x.congested - before.congested, sum.took + x.took - before.took}
+		}
+	}
+	return all
+}
+
+// sampledPair adds what the samples of a pair have had to what there is to say of it.
+func sampledPair(x *api.BalancedPair, m *api.ScpPair) *api.ScpPair {
+	if is := x.GetSampled(); is != nil {
+		m.Sampled, m.Requests, m.Errors = true, is.GetRequests(), is.GetErrors()
+		if m.Requests > 0 {
+			m.MeanMs = math.Round(is.GetSeconds()/float64(m.Requests)*1e6) / 1e3
+		}
+	}
+	return m
 }

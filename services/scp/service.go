@@ -128,7 +128,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	if p.wire != nil {
 		work.Go(func() { p.wire.run(last) })
 	}
-	work.Go(func() { p.strain.watchRates(ctx, p, b) })
+	work.Go(func() { p.strain.watchPairs(ctx, p, b) })
 	work.Go(func() {
 		p.single.run(ctx, func(ctx context.Context, req *api.ListScpPairsRequest) (*api.ListScpPairsResponse, error) {
 			return p.pairs(ctx, req, b)

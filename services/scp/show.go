@@ -114,7 +114,7 @@ func (p *proxy) pairs(ctx context.Context, req *api.ListScpPairsRequest, b balan
 		}
 		at := netip.AddrPortFrom(member, uint16(x.GetMemberPort()))
 		carriedPairs[directKey{client, at}] = true
-		add(client, at, &api.ScpPair{Type: string(e.Group.Type), Packets: x.GetPackets(), Bytes: x.GetBytes(), Since: x.GetSince()})
+		add(client, at, sampledPair(x, &api.ScpPair{Type: string(e.Group.Type), Packets: x.GetPackets(), Bytes: x.GetBytes(), Since: x.GetSince()}))
 	}
 	p.direct.all(func(k directKey, x *directPair) {
 		idle := counted[x.id].packets == 0 && now()-x.since > int64(countLag)

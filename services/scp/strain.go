@@ -167,11 +167,22 @@ func congested(status int) bool {
 
 // observe notes the answer of an end point to a request.
 func (s *strain) observe(at netip.AddrPort, congested bool, took time.Duration) {
+	s.observeAll(at, seenAnswers{1, ones(congested), took})
+}
+
+// seenAnswers are some answers of an end point.
+type seenAnswers struct {
+	n, congested int
+	took         time.Duration // in all
+}
+
+// observeAll notes answers of an end point.
+func (s *strain) observeAll(at netip.AddrPort, a seenAnswers) {
 	where := s.locate(at.Addr())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x, _ := s.seen.use(at, where)
-	x.answers, x.congested, x.took = x.answers+1, x.congested+ones(congested), x.took+took
+	x.answers, x.congested, x.took = x.answers+a.n, x.congested+a.congested, x.took+a.took
 }
 
 // limits are those of a policy; 0 is none.

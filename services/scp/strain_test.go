@@ -181,11 +181,60 @@ func TestPairRates(t *testing.T) {
 	pair := func(client, member string, packets uint64) *api.BalancedPair {
 		return &api.BalancedPair{Vip: "udm", Client: client, Member: member, MemberPort: 80, Packets: packets}
 	}
-	was := packetsOf([]*api.BalancedPair{pair("a", "10.0.0.5", 100), pair("b", "10.0.0.5", 2000), pair("c", "10.0.0.6", 900), pair("a", "nobody", 1)})
-	is := packetsOf([]*api.BalancedPair{pair("a", "10.0.0.5", 1100), pair("c", "10.0.0.6", 50), pair("d", "10.0.0.6", 1_000_000)})
+	was := seenOf([]*api.BalancedPair{pair("a", "10.0.0.5", 100), pair("b", "10.0.0.5", 2000), pair("c", "10.0.0.6", 900), pair("a", "nobody", 1)})
+	is := seenOf([]*api.BalancedPair{pair("a", "10.0.0.5", 1100), pair("c", "10.0.0.6", 50), pair("d", "10.0.0.6", 1_000_000)})
 	rates := ratesOf(was, is, 5*time.Second) // of c, connections have ended
 	if len(rates) != 1 || rates[netip.MustParseAddrPort("10.0.0.5:80")] != 200 {
 		t.Errorf("%v", rates)
+	}
+}
+
+// TestPairAnswers: the answers of members in samples since pairs were read before.
+func TestPairAnswers(t *testing.T) {
+	pair := func(client string, requests, congested uint64, seconds float64) *api.BalancedPair {
+		return &api.BalancedPair{Vip: "udm", Client: client, Member: "10.0.0.5", MemberPort: 80, Sampled: &api.SampledRequests{Requests: requests, Congested: congested, Seconds: seconds}}
+	}
+	was := seenOf([]*api.BalancedPair{pair("a", 10, 2, 1), pair("b", 20, 0, 3), pair("c", 7, 0, 1)})
+	is := seenOf([]*api.BalancedPair{pair("a", 15, 3, 2), pair("b", 4, 1, 1), pair("c", 7, 0, 1), pair("d", 1, 0, 0.5), {Vip: "udm", Client: "e", Member: "10.0.0.6", MemberPort: 80}})
+	all := answersOf(was, is) // b is another pair
+	if want := (seenAnswers{10, 2, 2500 * time.Millisecond}); len(all) != 1 || all[netip.MustParseAddrPort("10.0.0.5:80")] != want {
+		t.Errorf("%v", all)
+	}
+}
+
+// TestSampledStrain: what samples have had of end points counts as what the front has seen.
+func TestSampledStrain(t *testing.T) {
+	g := newRig(t)
+	udm := g.function(5, sbi.UDM)
+	g.policy(&api.ScpPolicy{Type: "UDM", Sample: 100, ResponseMs: 200})
+	if rates, samples := watchedPairs(g.proxy); rates || !samples {
+		t.Errorf("watched: rates %v, samples %v", rates, samples)
+	}
+	g.function(1, sbi.AMF)
+	g.discover(1, sbi.AMF, sbi.UDM, "")
+	n := 0
+	for _, v := range g.proxy.want(g.now.Load()) {
+		if v.Sample == 100 {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d VIPs have samples", n)
+	}
+	for range 3 {
+		g.proxy.strain.observeAll(udm.at, seenAnswers{6, 0, 6 * time.Second})
+		g.now.Add(int64(judgeRest))
+		g.proxy.strain.judgeBy(g.proxy, g.now.Load())
+	}
+	if r := g.proxy.strain.of(id(5), "", udm.at, g.now.Load()); r.reduction == 0 {
+		t.Errorf("%+v", r)
+	}
+	if _, err := readPolicy(&api.ScpPolicy{Type: "UDM", Sample: 1001}); err == nil {
+		t.Error("a sample of 1001 packets")
+	}
+	m := sampledPair(&api.BalancedPair{Sampled: &api.SampledRequests{Requests: 4, Errors: 1, Seconds: 0.01}}, &api.ScpPair{})
+	if !m.Sampled || m.Requests != 4 || m.Errors != 1 || m.MeanMs != 2.5 {
+		t.Errorf("%v", m)
 	}
 }
 

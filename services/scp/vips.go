@@ -202,7 +202,7 @@ func (p *proxy) vip(e *endpoint, members []member, a netip.Addr, d door, now int
 		v.Again = "indicated"
 	}
 	if d.Scheme == "http" { // whose processes are to answer, too
-		v.Health = check("http2")
+		v.Health, v.Sample = check("http2"), policy.Sample
 	}
 	switch v.Policy {
 	case twoChoices: // of which switches tell no time

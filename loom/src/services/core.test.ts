@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { boxWide, byType, meanOf, picture, rowHigh, wayOf, wide } from "./core";
+import { boxWide, byType, meanOf, noteOf, picture, rowHigh, wayOf, wide } from "./core";
 
 const pairs = [
   { consumer: "10.0.1.1", consumer_type: "AMF", producer: "10.0.4.1:7777", type: "UDM", packets: "90", authorised: true },
@@ -41,6 +41,12 @@ test("pairs are added up by types, and times are weighted by requests", () => {
   expect(amf).toMatchObject({ consumer: "AMF", producer: "UDM", pairs: 4, packets: 99, requests: 40, errors: 3, meanMs: 6 });
   expect(other).toMatchObject({ consumer: "unregistered", producer: "AUSF", requests: 0, meanMs: NaN });
   expect([0.25, 6, 240, NaN].map(meanOf)).toEqual(["0.3", "6.0", "240", ""]);
+});
+
+test("a pair says why connections were refused, and that its requests are of samples", () => {
+  expect(pairs.map(noteOf)).toEqual(["", "", ""]);
+  expect(noteOf({ ...pairs[0], sampled: true })).toBe("requests of samples");
+  expect(noteOf({ ...pairs[1], refused: 3, reason: "forbidden by its policy", sampled: true })).toBe("requests of samples; refused: forbidden by its policy");
 });
 
 test("without pairs there is room for a line of text", () => {

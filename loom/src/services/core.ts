@@ -24,6 +24,9 @@ const named = (type: string | undefined, address: string) => `${type || "unregis
 /** wayOf is how a consumer reaches its producer. */
 export const wayOf = (p: ScpPair) => (p.direct ? "its own address" : p.front ? "the front" : "end point");
 
+/** noteOf says what is special about the figures of a pair. */
+export const noteOf = (p: ScpPair) => [p.sampled ? "requests of samples" : "", p.reason ? `refused: ${p.reason}` : ""].filter(Boolean).join("; ");
+
 /** Kind is what the pairs of a type of consumer and a type of producer have exchanged. */
 export interface Kind {
   consumer: string;
@@ -31,7 +34,7 @@ export interface Kind {
   pairs: number;
   packets: number; // by the switches
   octets: number;
-  requests: number; // by the front
+  requests: number; // by the front, or in samples
   errors: number;
   meanMs: number; // until its answers; NaN if there is no request
 }

@@ -43,29 +43,23 @@ func (e *engine) hostChanged(ev *api.HostChanged) {
 	if ev.Change != "gone" {
 		e.releaseForHost(ev.Host, mac)
 	}
-	if ev.Change != "moved" && ev.Change != "gone" {
-		return
-	}
+	// That it has moved may not have been heard: another run of hosts says only where it is.
+	told := ev.Change == "moved" || ev.Change == "gone"
 	var hit []*route
 	e.routes.find([]routeKey{keyOfHost(mac)}, func(r *route) {
-		if e.replicas.owns(r.pair) {
+		if e.replicas.owns(r.pair) && (told || !e.hosts.agreeOnEnds(r)) {
 			hit = append(hit, r)
 		}
 	})
-	at := ev.Host.At.Flow()
+	if !told && len(hit) == 0 {
+		return
+	}
+	reason := "host moved"
+	if ev.Change == "gone" {
+		reason = "host gone"
+	}
 	e.hosts.lookAgain(e.now(), mac)
-	e.move(relocation{routes: hit, began: e.now(), reason: "host " + ev.Change, ends: func(r *route) (from, to flow.Location) {
-		if ev.Change == "gone" {
-			return from, to
-		}
-		from, to = r.ends()
-		if r.src == mac {
-			from = at
-		} else {
-			to = at
-		}
-		return from, to
-	}})
+	e.move(relocation{routes: hit, began: e.now(), reason: reason, ends: e.hosts.ends})
 }
 
 // regroup sets the number of instances and takes over what now belongs to this

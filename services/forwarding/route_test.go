@@ -220,25 +220,29 @@ func checkEntries(t *testing.T, seed uint64, e *engine, net *network) {
 	}
 }
 
+// TestHostMoves: the routes of a host follow it, and go with it, whether its move is said or only
+// where it is, as by a run of hosts that has begun since.
 func TestHostMoves(t *testing.T) {
-	net, a, b := line(t, 4)
-	moved := flow.Location{Switch: 2, Port: 7}
-	e := testEngine(t, net, nil, a.at, b.at, moved)
-	_, d, _ := punt(e, a, &b, tcp(a, b))
-	net.apply(d)
-	e.hostChanged(&api.HostChanged{Host: &api.Host{Mac: b.mac.String(), At: api.NewLocation(moved)}, Change: "moved", From: api.NewLocation(b.at)})
-	net.out = nil
-	net.forward(a.at, string(tcp(a, b)), 0)
-	net.forward(moved, string(tcp(b, a)), 0)
-	if len(net.out) != 2 || net.out[0].at != moved || net.out[1].at != a.at {
-		t.Fatalf("after the move packets came out at %v", net.out)
+	for _, change := range []string{"moved", "learnt"} {
+		net, a, b := line(t, 4)
+		moved := flow.Location{Switch: 2, Port: 7}
+		e := testEngine(t, net, nil, a.at, b.at, moved)
+		_, d, _ := punt(e, a, &b, tcp(a, b))
+		net.apply(d)
+		e.hostChanged(&api.HostChanged{Host: &api.Host{Mac: b.mac.String(), At: api.NewLocation(moved)}, Change: change, From: api.NewLocation(b.at)})
+		net.out = nil
+		net.forward(a.at, string(tcp(a, b)), 0)
+		net.forward(moved, string(tcp(b, a)), 0)
+		if len(net.out) != 2 || net.out[0].at != moved || net.out[1].at != a.at {
+			t.Fatalf("%s: after the move packets came out at %v", change, net.out)
+		}
+		checkEntries(t, 0, e, net)
+		e.hostChanged(&api.HostChanged{Host: &api.Host{Mac: b.mac.String(), At: api.NewLocation(moved)}, Change: "gone"})
+		if e.routes.size() != 0 {
+			t.Errorf("%s: %d routes to a host that is gone", change, e.routes.size())
+		}
+		checkEntries(t, 0, e, net)
 	}
-	checkEntries(t, 0, e, net)
-	e.hostChanged(&api.HostChanged{Host: &api.Host{Mac: b.mac.String(), At: api.NewLocation(moved)}, Change: "gone"})
-	if e.routes.size() != 0 {
-		t.Errorf("%d routes to a host that is gone", e.routes.size())
-	}
-	checkEntries(t, 0, e, net)
 }
 
 // TestMovedTogether: both hosts of a route move at once. What is sent because of

@@ -207,7 +207,7 @@ func TestOptimiseFollow(t *testing.T) {
 		synctest.Wait()
 		g.passes("a", "1 2 3 4")
 		g.passes("b", "1 2 3 4")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if len(o.moved) != 1 {
 			t.Errorf("moved %v", o.moved)

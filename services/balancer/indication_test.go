@@ -1,6 +1,7 @@
 package balancer
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -41,8 +42,8 @@ func answers(t *testing.T, http2 bool, name string, values ...string) (all, seco
 	s.Start()
 	defer s.Close()
 	heard, mark := []byte{}, 0
-	x := &http.Transport{Protocols: s.Config.Protocols, Dial: func(network, addr string) (net.Conn, error) {
-		c, err := net.Dial(network, addr)
+	x := &http.Transport{Protocols: s.Config.Protocols, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 		return heardConn{c, &heard}, err
 	}}
 	for range 2 {

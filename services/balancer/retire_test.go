@@ -22,7 +22,6 @@ type said struct {
 // exchange is a connection of host 1, from port 4000, to 10.0.0.100, with host 5.
 type exchange struct {
 	*rig
-	posted [][]byte // frames that were sent to the client meanwhile
 }
 
 // fromClient has a segment come from the client. It returns what the member gets, and what

@@ -67,8 +67,8 @@ func dialogueOf(t *testing.T, statuses ...int) (all []spoken) {
 	s.Start()
 	defer s.Close()
 	mu := &sync.Mutex{}
-	x := &http.Transport{Protocols: s.Config.Protocols, Dial: func(network, addr string) (net.Conn, error) {
-		c, err := net.Dial(network, addr)
+	x := &http.Transport{Protocols: s.Config.Protocols, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 		return tapped{c, mu, &all}, err
 	}}
 	for range statuses {

@@ -47,6 +47,19 @@ type noted struct {
 	event  any // nil: the fact is lasting
 	source publisher
 	number uint64 // of the note
+	gone   bool   // the event says that the thing is no more
+	later  *noted // what a later run had said of it when this one, which still ran, spoke
+}
+
+// after returns a note with what later runs have said before, by the note that it replaces.
+func (n noted) after(was noted) noted {
+	for x := &was; x != nil; x = x.later {
+		if x.event != nil && x.source.partition == n.source.partition && x.source.epoch > n.source.epoch {
+			n.later = x
+			break
+		}
+	}
+	return n
 }
 
 // publisher is one run of a publishing service. Several run at once if they
@@ -77,14 +90,17 @@ func (f *facts) note(sub *local.Subject, key string, event any, source publisher
 		m = map[string]noted{}
 		f.known[sub] = m
 	}
-	if sub.Decl.GoneBy(event) {
-		if m[key].source.partition == source.partition || !f.members.links.View.Load().Disowned(sub, key, event, source.partition) { // else another partition owns it by now
-			delete(m, key)
-		}
+	f.count++
+	n := noted{event: event, source: source, number: f.count, gone: sub.Decl.GoneBy(event)}.after(m[key])
+	switch {
+	case !n.gone, n.later != nil:
+		m[key] = n
+	case m[key].source.partition == source.partition || !f.members.links.View.Load().Disowned(sub, key, event, source.partition): // else another partition owns it by now
+		delete(m, key)
+	}
+	if n.gone {
 		return
 	}
-	f.count++
-	m[key] = noted{event, source, f.count}
 	if epoch := f.swept[of]; source.epoch < epoch { // it came late
 		delete(f.swept, of)
 		time.AfterFunc(f.withdrawAfter, func() { f.sweep(of.Service, publisher{epoch, of.Partition}) })
@@ -140,6 +156,7 @@ func hasStandbys(specs []weft.Spec, service string) bool {
 // shows a new run of a publisher.
 func (f *facts) published(old, new *members.Entry) {
 	f.endRuns(old, new)
+	f.sweepAfter(old, new)
 	if new == nil || !f.listening(new.Partition) {
 		return
 	}
@@ -153,6 +170,28 @@ func (f *facts) published(old, new *members.Entry) {
 			}
 		}
 		time.AfterFunc(f.withdrawAfter, func() { f.sweep(s.Name, publisher{s.Epoch, new.Partition}) })
+	}
+}
+
+// sweepAfter schedules a sweep for each run that an entry shows no more, if a later one was
+// swept for while it still ran.
+func (f *facts) sweepAfter(old, new *members.Entry) {
+	if old == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range old.Services {
+		of := members.RunOf{Service: s.Name, Partition: old.Partition}
+		epoch := f.swept[of]
+		runs := false
+		if new != nil {
+			is := new.Service(s.Name)
+			runs = is != nil && is.Epoch == s.Epoch
+		}
+		if epoch > s.Epoch && !runs {
+			time.AfterFunc(f.withdrawAfter, func() { f.sweep(of.Service, publisher{epoch, of.Partition}) })
+		}
 	}
 }
 
@@ -203,8 +242,8 @@ func (f *facts) sweep(service string, run publisher) {
 			other := fact.source.partition != run.partition && current != nil && slices.ContainsFunc(current.InForce().Workers, func(w plan.Worker) bool {
 				return w.Partition == fact.source.partition && slices.Contains(w.Services, service)
 			})
-			if fact.event != nil && !other && fact.source.epoch < run.epoch && !alive[fact.source.epoch] {
-				f.withdraw(sub, key)
+			if fact.event != nil && !other {
+				f.settle(sub, key, func(n noted) bool { return n.source.epoch < run.epoch && !alive[n.source.epoch] })
 			}
 		}
 	}
@@ -223,23 +262,49 @@ func (f *facts) withdrawOlder(sub *local.Subject, source publisher, since uint64
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for key, fact := range f.known[sub] {
-		if fact.event != nil && fact.source == source && fact.number <= since {
-			f.withdraw(sub, key)
+		if fact.event != nil {
+			f.settle(sub, key, func(n noted) bool { return n.source == source && n.number <= since })
 		}
 	}
 }
 
-// withdraw withdraws a fact. The caller holds the lock, so that later events
-// about it come behind.
-func (f *facts) withdraw(sub *local.Subject, key string) {
-	last := f.known[sub][key]
-	event := sub.Decl.WithdrawnBy(last.event)
-	delete(f.known[sub], key)
-	v := f.members.links.View.Load()
-	for _, at := range sub.All() {
-		if !v.Parts.Receives(at.Service.Spec.Name, v.Mine.Partition, last.source.partition) {
-			continue
+// settle forgets what was said of a thing that is over, and tells what holds then, if that
+// is another: what a later run has said of it before, or that it is no more. The caller holds
+// the lock, so that later events about it come behind.
+func (f *facts) settle(sub *local.Subject, key string, over func(noted) bool) {
+	if event, source := settled(sub, f.known[sub], key, over); event != nil {
+		v := f.members.links.View.Load()
+		for _, at := range sub.All() {
+			if v.Parts.Receives(at.Service.Spec.Name, v.Mine.Partition, source.partition) {
+				at.TakeBack(event, source.source())
+			}
 		}
-		at.TakeBack(event, last.source.source())
 	}
+}
+
+// settled forgets what was said of a thing in a map that is over, and returns the event that says
+// what holds then, with its source; nil if nothing else does.
+func settled(sub *local.Subject, m map[string]noted, key string, over func(noted) bool) (event any, source publisher) {
+	last := m[key]
+	var holds *noted
+	var kept **noted = &holds
+	for n := &last; n != nil; n = n.later {
+		if !over(*n) {
+			c := *n
+			c.later = nil
+			*kept, kept = &c, &c.later
+		}
+	}
+	switch {
+	case holds == nil:
+		if delete(m, key); last.gone {
+			return nil, last.source
+		}
+		return sub.Decl.WithdrawnBy(last.event), last.source
+	case holds.number == last.number:
+		m[key] = *holds
+		return nil, last.source
+	}
+	m[key] = *holds
+	return holds.event, holds.source
 }

@@ -104,3 +104,54 @@ func TestLateLastingFact(t *testing.T) {
 		}
 	}
 }
+
+// TestFactBehind has an earlier run that still runs speak after a later one, as one does whose
+// events have waited for a process that was suspended: once it is over, what the later one has
+// said holds again.
+func TestFactBehind(t *testing.T) {
+	sub := &local.Subject{Name: api.LinkChangedEvent.SubjectName(), Decl: api.LinkChangedEvent}
+	link := func(state string) *api.LinkChanged {
+		return &api.LinkChanged{Link: &api.Link{Src: &api.Location{Dpid: "1", Port: 1}, Dst: &api.Location{Dpid: "2", Port: 1}, State: state}, Removed: state == "down"}
+	}
+	up, oneWay, down := link("up"), link("one_way"), link("down")
+	type told struct {
+		event *api.LinkChanged
+		epoch uint64
+	}
+	for _, x := range []struct {
+		name   string
+		before []told
+		over   uint64 // up to this epoch
+		want   *api.LinkChanged
+		known  bool
+	}{
+		{"the earlier run alone", []told{{up, 1}}, 1, down, false},
+		{"the later run last", []told{{up, 1}, {oneWay, 2}}, 1, nil, true},
+		{"the earlier run last", []told{{oneWay, 2}, {up, 1}}, 1, oneWay, true},
+		{"the earlier run twice", []told{{oneWay, 2}, {up, 1}, {up, 1}}, 1, oneWay, true},
+		{"the later run again", []told{{oneWay, 2}, {up, 1}, {up, 2}}, 1, nil, true},
+		{"gone by the earlier run", []told{{up, 2}, {down, 1}}, 1, up, true},
+		{"gone by the later run before", []told{{up, 2}, {down, 2}, {up, 1}}, 1, down, false},
+		{"gone by both", []told{{up, 2}, {down, 1}, {down, 2}}, 1, nil, false},
+		{"three runs", []told{{up, 3}, {oneWay, 2}, {oneWay, 1}}, 2, up, true},
+		{"all over", []told{{up, 2}, {oneWay, 1}}, 2, down, false},
+		{"none over", []told{{up, 2}, {oneWay, 1}}, 0, nil, true},
+	} {
+		f := newFacts(&membership{}, nil, nil)
+		f.members.links.View.Store(&members.View{})
+		for _, b := range x.before {
+			f.note(sub, "1/1", b.event, publisher{epoch: b.epoch})
+		}
+		var event any
+		if _, known := f.known[sub]["1/1"]; known {
+			event, _ = settled(sub, f.known[sub], "1/1", func(n noted) bool { return n.source.epoch <= x.over })
+		}
+		got, _ := event.(*api.LinkChanged)
+		if got.GetRemoved() != x.want.GetRemoved() || !got.GetRemoved() && got != x.want {
+			t.Errorf("%s: told %v, want %v", x.name, got, x.want)
+		}
+		if _, known := f.known[sub]["1/1"]; known != x.known {
+			t.Errorf("%s: known %v, want %v", x.name, known, x.known)
+		}
+	}
+}

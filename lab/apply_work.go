@@ -67,12 +67,13 @@ func (s wiring) removeWire(ctx context.Context, w *layout.Wire) error {
 	if err := links.RemoveTunnel(w); err != nil {
 		return err
 	}
+	loses := w.Lossy() || machine.NeedTools("nft") == nil
 	for _, e := range w.Ends() {
 		if _, err := os.Stat(machine.NetnsPath(e.Netns)); err != nil {
 			continue
 		}
 		err := machine.WithLinks(e.Netns, func(h *netlink.Handle) error {
-			if w.Lossy() {
+			if loses { // or did, before an apply that was cut off
 				calm := *w
 				calm.State, calm.Shape.Loss = layout.LinkIsUp, 0
 				if err := links.RunNft(links.LossRules(&calm, e.Netns)); err != nil {

@@ -122,3 +122,17 @@ func TestTopologyYAML(t *testing.T) {
 		t.Errorf("%+v\n%s", d, b)
 	}
 }
+
+// TestApplyIPv4Only: a host behind a gateway loses the IPv6 address that it was given when its
+// routing becomes IPv4 alone.
+func TestApplyIPv4Only(t *testing.T) {
+	const text = "switches: [{name: r, kind: router}]\nhosts: [{name: h, switch: r, gateway: true}]\n"
+	was := parseText(t, text, Running{})
+	if h := was.Hosts[0]; !h.HasIPv6() {
+		t.Fatalf("%+v", h)
+	}
+	is := parseText(t, text+"routing: {ipv4_only: true}\n", Running{Topology: was})
+	if h := is.Hosts[0]; h.HasIPv6() || h.IPv4 != was.Hosts[0].IPv4 {
+		t.Errorf("%+v", h)
+	}
+}

@@ -68,7 +68,7 @@ func (t *Topology) keepHosts(was *Topology) {
 		if old.HasIPv4() && !wide && h.Gateway == old.Gateway {
 			keepValue(&h.IPv4, old.IPv4, addresses)
 		}
-		if old.HasIPv6() && h.Gateway == old.Gateway {
+		if old.HasIPv6() && h.Gateway == old.Gateway && !(h.Gateway && t.Routing.IPv4Only) {
 			keepValue(&h.IPv6, old.IPv6, addresses)
 		}
 	}

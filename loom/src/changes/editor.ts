@@ -1,13 +1,13 @@
 // The text editor, loaded when a text is opened.
 
-import { yaml } from "@codemirror/lang-yaml";
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, setDiagnostics } from "@codemirror/lint";
 import { Annotation, Compartment, EditorState } from "@codemirror/state";
 import { tags } from "@lezer/highlight";
-import { basicSetup, EditorView } from "codemirror";
+import { EditorView } from "@codemirror/view";
 
 import { nonce } from "../ui/nonce";
+import { basics, yaml } from "../ui/textbasics";
 import type { Problem } from "./texts";
 
 const outside = Annotation.define<boolean>();
@@ -15,14 +15,14 @@ const outside = Annotation.define<boolean>();
 const look = EditorView.theme({
   "&": { maxHeight: "60vh", color: "var(--text)", backgroundColor: "var(--ground)", border: "1px solid var(--line)", borderRadius: "6px" },
   "&.cm-focused": { outline: "2px solid var(--accent)" },
-  ".cm-scroller": { font: "13px/1.45 ui-monospace, monospace", overflow: "auto" },
+  ".cm-scroller": { font: "13px/1.45 var(--mono)", overflow: "auto" },
   ".cm-gutters": { backgroundColor: "var(--raised)", color: "var(--dim)", border: "0" },
   ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "color-mix(in srgb, var(--accent) 10%, transparent)" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },
   ".cm-panels, .cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--text)", border: "1px solid var(--line)" },
 });
 const highlight = HighlightStyle.define([
-  { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--accent)" },
+  { tag: tags.atom, color: "var(--accent)" },
   { tag: tags.comment, color: "var(--dim)", fontStyle: "italic" },
 ]);
 
@@ -46,9 +46,9 @@ export function open(parent: HTMLElement, label: string, text: string, typed: (t
     parent,
     doc: text,
     extensions: [
-      basicSetup,
+      basics,
       EditorView.cspNonce.of(nonce()),
-      yaml(),
+      yaml,
       look,
       syntaxHighlighting(highlight),
       locks.of([]),

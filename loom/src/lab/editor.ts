@@ -1,14 +1,13 @@
 // The text editor, loaded when it is opened.
 
-import { yaml } from "@codemirror/lang-yaml";
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { lintGutter, setDiagnostics } from "@codemirror/lint";
 import { Annotation, Prec } from "@codemirror/state";
-import { keymap } from "@codemirror/view";
+import { EditorView, keymap } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { basicSetup, EditorView } from "codemirror";
 
 import { nonce } from "../ui/nonce";
+import { basics, yaml } from "../ui/textbasics";
 import type { Problem } from "./document";
 import { retyped, shown, type Change } from "./lines";
 
@@ -17,7 +16,7 @@ const outside = Annotation.define<boolean>();
 const look = EditorView.theme({
   "&": { height: "100%", color: "var(--text)", backgroundColor: "var(--ground)", border: "1px solid var(--line)", borderRadius: "6px" },
   "&.cm-focused": { outline: "2px solid var(--accent)" },
-  ".cm-scroller": { font: "13px/1.45 ui-monospace, monospace", overflow: "auto" },
+  ".cm-scroller": { font: "13px/1.45 var(--mono)", overflow: "auto" },
   ".cm-gutters": { backgroundColor: "var(--raised)", color: "var(--dim)", border: "0" },
   ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "color-mix(in srgb, var(--accent) 10%, transparent)" },
   ".cm-cursor": { borderLeftColor: "var(--text)" },
@@ -25,9 +24,9 @@ const look = EditorView.theme({
   ".cm-panels, .cm-tooltip": { backgroundColor: "var(--raised)", color: "var(--text)", border: "1px solid var(--line)" },
 });
 const highlight = HighlightStyle.define([
-  { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: "var(--accent)" },
+  { tag: tags.atom, color: "var(--accent)" },
   { tag: tags.comment, color: "var(--dim)", fontStyle: "italic" },
-  { tag: [tags.string, tags.content], color: "var(--text)" },
+  { tag: tags.string, color: "var(--text)" },
 ]);
 
 export interface Editor {
@@ -57,9 +56,9 @@ export function open(parent: HTMLElement, text: string, typed: (text: string) =>
           { key: "Mod-Shift-z", run: turn(redo), preventDefault: true },
         ]),
       ),
-      basicSetup,
+      basics,
       EditorView.cspNonce.of(nonce()),
-      yaml(),
+      yaml,
       lintGutter(),
       look,
       syntaxHighlighting(highlight),

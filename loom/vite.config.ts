@@ -1,6 +1,17 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig, type Plugin } from "vitest/config";
+
+/** theme names the script that runs before all others with a hash of its content: browsers keep files for a year. */
+const theme: Plugin = {
+  name: "theme",
+  transformIndexHtml: {
+    order: "post",
+    handler: (html) => html.replace("theme.js", "theme.js?" + createHash("sha256").update(readFileSync("public/assets/theme.js")).digest("hex").slice(0, 8)),
+  },
+};
 
 /** parts of Cytoscape that nothing here uses, and what stands in their place. */
 const unused: Record<string, string> = {
@@ -23,9 +34,9 @@ const small: Plugin = {
 // WEFT names the controller's northbound.
 export default defineConfig({
   base: "./",
-  plugins: [svelte(), small],
-  build: { outDir: "built", emptyOutDir: false, assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 700 },
+  plugins: [svelte(), theme, small],
+  build: { target: ["chrome123", "firefox120", "safari17.5"], outDir: "built", emptyOutDir: false, assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 700, manifest: ".manifest.json" },
   server: { proxy: { "/v1": { target: process.env.WEFT ?? "http://127.0.0.1:8181", ws: true } } },
   // No test fails because the machine is busy. The files share two threads, and modules.
-  test: { include: ["src/**/*.test.ts"], testTimeout: 120_000, pool: "threads", isolate: false },
+  test: { include: ["src/**/*.test.ts"], testTimeout: 120_000, pool: "threads", isolate: false, css: { include: [/app\.css/] } },
 });

@@ -1,6 +1,7 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
+import { onTheme, tones } from "../ui/theme";
 import { aligned, type Chart, type Drawn } from "./chart";
 
 /** palette are colours that can be told apart on light and dark; the first is of what is beside the point. */
@@ -18,23 +19,20 @@ export function draw(box: HTMLElement, chart: Chart): () => void {
   let plot = make(box, chart);
   const resized = new ResizeObserver(() => plot.setSize({ width: Math.max(box.clientWidth, 200), height }));
   resized.observe(box);
-  const scheme = matchMedia("(prefers-color-scheme: dark)");
-  const anew = () => {
+  const off = onTheme(() => {
     plot.destroy();
     plot = make(box, chart);
-  };
-  scheme.addEventListener("change", anew);
+  });
   return () => {
-    scheme.removeEventListener("change", anew);
+    off();
     resized.disconnect();
     plot.destroy();
   };
 }
 
 function make(box: HTMLElement, c: Chart): uPlot {
-  const css = getComputedStyle(document.documentElement);
-  const [text, line] = [css.getPropertyValue("--text").trim(), css.getPropertyValue("--line").trim()];
-  const font = "12px system-ui, sans-serif";
+  const { text, line } = tones("text", "line");
+  const font = '12px "Geist Variable", system-ui, sans-serif';
   const axis = { stroke: text, font, labelFont: font, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
   const long = c.names.length > 6 || c.names.some((n) => n.length > 10);
   return new uPlot(

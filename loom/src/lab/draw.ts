@@ -7,6 +7,7 @@ import type { Design } from "./design.svelte";
 import type { LabLink } from "../api/types.gen";
 import type { Link, Node } from "./document";
 import type { Live } from "./live.svelte";
+import { isDark, tones } from "../ui/theme";
 import { fills, frames } from "./looks";
 
 export interface Colours {
@@ -21,11 +22,9 @@ export interface Colours {
   dark: boolean;
 }
 
-/** colours reads the page's colours where an element stands. */
-export function colours(at: Element): Colours {
-  const style = getComputedStyle(at);
-  const of = (name: string) => style.getPropertyValue(`--${name}`).trim() || "#888888";
-  return { text: of("text"), ground: of("ground"), line: of("line"), dim: of("dim"), accent: of("accent"), good: of("good"), warn: of("warn"), bad: of("bad"), dark: matchMedia("(prefers-color-scheme: dark)").matches };
+/** colours reads the page's colours. */
+export function colours(): Colours {
+  return { ...tones("text", "ground", "line", "dim", "accent", "good", "warn", "bad"), dark: isDark() };
 }
 
 /** machines are the colours of a testbed's, as Testbed.svelte has them. */

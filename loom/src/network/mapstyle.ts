@@ -1,9 +1,11 @@
 import type { StylesheetJson } from "cytoscape";
 
+import { tones } from "../ui/theme";
+
 /** mapStyle is how the map looks, in the colours of the page. */
 export function mapStyle(): StylesheetJson {
-  const of = getComputedStyle(document.documentElement);
-  const c = (name: string) => of.getPropertyValue("--" + name).trim();
+  const all = tones("ground", "text", "dim", "accent", "good", "warn", "bad");
+  const c = (name: keyof typeof all) => all[name];
   const halo = { "text-background-color": c("ground"), "text-background-opacity": 0.85, "text-background-padding": "1px" } as const;
   return [
     { selector: "node", style: { "background-color": c("accent"), "border-color": c("accent"), label: "data(label)", color: c("text"), "font-size": 11, "text-valign": "bottom", "text-margin-y": 3, "text-wrap": "wrap", "min-zoomed-font-size": 7, width: 26, height: 26, ...halo } },

@@ -101,7 +101,7 @@ export const changes = [
       await page.locator("#flows-dpid").fill("1");
       await page.locator("#flows-match").fill("in_port=1");
       await page.context().setOffline(true);
-      await page.getByTestId("status").getByText(/no answer/).waitFor();
+      await page.getByTestId("status").getByText(/no answer|does not answer/i).waitFor();
       await page.getByTestId("try").click();
       await page.locator("form").getByRole("alert").getByText(/does not answer/).waitFor();
       await page.getByRole("tab", { name: "Firewall" }).click();

@@ -44,7 +44,7 @@ export const more = [
     name: "Ctrl-K finds a switch, and its flow tables are shown with owners",
     async run(rig) {
       const page = await open(rig, "");
-      await page.getByText("● live").waitFor();
+      await page.getByTestId("status").getByText("Connected").waitFor();
       await page.keyboard.press("Control+k");
       await page.getByRole("combobox", { name: "Find" }).fill("switch 1");
       await page.keyboard.press("Enter");
@@ -128,7 +128,7 @@ export const more = [
     name: "two browsers at once see the same",
     async run(rig) {
       const [a, b] = await Promise.all([open(rig, "#/network?tab=events"), open(rig, "#/network?tab=events")]);
-      await Promise.all([a, b].map((p) => p.getByText("● live").waitFor()));
+      await Promise.all([a, b].map((p) => p.getByTestId("status").getByText("Connected").waitFor()));
       const lab = [...rig.labs][0];
       rig.command("lab", "link", "--name", lab, "s1", "s2", "down");
       await Promise.all([a, b].map((p) => p.getByText(/link .* down/).first().waitFor()));
@@ -140,10 +140,10 @@ export const more = [
     name: "the gateway is killed under an open page: it says so, and goes on",
     async run(rig) {
       const page = await open(rig, "#/network");
-      await page.getByText("● live").waitFor();
+      await page.getByTestId("status").getByText("Connected").waitFor();
       const worker = (await rig.get("/v1/workers")).workers.find((w) => w.services.some((s) => s.name === "gateway"));
       process.kill(worker.pid, "SIGKILL");
-      await page.getByText(/trying again/).waitFor();
+      await page.getByTestId("status").getByText(/Retrying/).waitFor();
       await page.getByText(/Reconnected/).waitFor();
       await page.getByTestId("counts").getByText("4 switches, 4 links").waitFor();
       await until("all workers up", async () => (await rig.get("/v1/workers")).workers.every((w) => w.state === "up"));
@@ -158,7 +158,7 @@ export const more = [
       await page.getByLabel("Replicas of forwarding").blur();
       await page.getByTestId("changes").waitFor();
       await page.context().setOffline(true);
-      await page.getByTestId("status").getByText(/trying again/).waitFor();
+      await page.getByTestId("status").getByText(/Retrying/).waitFor();
       await page.context().setOffline(false);
       await page.getByText(/Reconnected/).waitFor();
       expect((await page.getByTestId("changes").count()) === 1, "the draft is gone");

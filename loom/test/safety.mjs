@@ -66,7 +66,7 @@ export const safety = [
         await page.getByRole("dialog", { name: "Your sign-in has ended" }).waitFor();
         await accessible(page, "signing in again");
         await page.keyboard.press("Escape"); // to look at the page first
-        await page.getByTestId("status").getByText("your sign-in has ended").waitFor();
+        await page.getByTestId("status").getByText("Your sign-in has ended").waitFor();
         await page.getByTestId("changes").waitFor();
         await page.getByRole("button", { name: "Sign in" }).click();
         await page.getByLabel("Token").fill(again);

@@ -19,7 +19,7 @@ try {
   await sleep(5000);
   const began = Date.now();
   const page = await rig.page("#/network");
-  await page.getByText("● live").waitFor({ timeout: 120000 });
+  await page.getByTestId("status").getByText("Connected").waitFor({ timeout: 120000 });
   const live = Date.now();
   await page.waitForFunction((n) => Number(document.querySelector("[data-drawn]")?.getAttribute("data-drawn") ?? 0) >= n * 0.9, Number(switches), { timeout: 120000 });
   const drawn = Date.now();

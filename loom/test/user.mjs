@@ -28,7 +28,7 @@ export const user = [
     name: "by keys alone two switches and two hosts are drawn, linked, deployed, pinged and taken down",
     async run(rig) {
       const page = await open(rig, "");
-      await page.getByText("● live").waitFor();
+      await page.getByTestId("status").getByText("Connected").waitFor();
       await page.keyboard.press("Control+k");
       await page.keyboard.type("draw and deploy");
       await page.getByRole("option", { name: /Draw and deploy a network/ }).waitFor();

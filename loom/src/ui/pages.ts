@@ -1,10 +1,23 @@
+import ChartLine from "@lucide/svelte/icons/chart-line";
+import FlaskConical from "@lucide/svelte/icons/flask-conical";
+import History from "@lucide/svelte/icons/history";
+import Network from "@lucide/svelte/icons/network";
+import Boxes from "@lucide/svelte/icons/boxes";
 import type { Component } from "svelte";
 
-/** pages are those of Loom, loaded when opened. */
-export const pages: Array<{ id: string; title: string; load: () => Promise<{ default: Component }> }> = [
-  { id: "network", title: "Network", load: () => import("../pages/Network.svelte") },
-  { id: "services", title: "Services", load: () => import("../pages/Services.svelte") },
-  { id: "lab", title: "Lab", load: () => import("../pages/Lab.svelte") },
-  { id: "experiments", title: "Experiments", load: () => import("../pages/Experiments.svelte") },
-  { id: "changes", title: "Changes", load: () => import("../pages/Changes.svelte") },
+/** Page is one of Loom's, loaded when opened. */
+export interface Page {
+  id: string;
+  title: string;
+  icon: typeof Network;
+  load: () => Promise<{ default: Component }>;
+}
+
+/** pages are those of Loom; the first is the start. */
+export const pages: Page[] = [
+  { id: "network", title: "Network", icon: Network, load: () => import("../pages/Network.svelte") },
+  { id: "services", title: "Services", icon: Boxes, load: () => import("../pages/Services.svelte") },
+  { id: "lab", title: "Lab", icon: FlaskConical, load: () => import("../pages/Lab.svelte") },
+  { id: "experiments", title: "Experiments", icon: ChartLine, load: () => import("../pages/Experiments.svelte") },
+  { id: "changes", title: "Changes", icon: History, load: () => import("../pages/Changes.svelte") },
 ];

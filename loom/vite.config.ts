@@ -20,13 +20,21 @@ const unused: Record<string, string> = {
   "extensions/renderer/canvas/webgl/drawing-redraw-webgl.mjs": "export default {};",
 };
 
-/** small builds Cytoscape of its sources without those parts, which is a third of it. */
+/** plain are the functions of lodash that Cytoscape reads and writes fields of data by: here no field is in another. */
+const plain: Record<string, string> = {
+  "lodash/get.js": "export default (o, k) => o?.[k];",
+  "lodash/set.js": "export default (o, k, v) => ((o[k] = v), o);",
+  "lodash/toPath.js": "export default (k) => [k];",
+};
+
+/** small builds Cytoscape of its sources without those parts, which are a quarter of it. */
 const small: Plugin = {
   name: "small",
   enforce: "pre",
   apply: "build",
   config: () => ({ resolve: { alias: { cytoscape: fileURLToPath(new URL("node_modules/cytoscape/src/index.mjs", import.meta.url)) } } }),
-  load: (id) => unused[id.split("/cytoscape/src/")[1]],
+  resolveId: (id) => (id in plain ? "\0" + id : undefined),
+  load: (id) => plain[id.slice(1)] ?? unused[id.split("/cytoscape/src/")[1]],
 };
 
 // Everything is served by the controller from one folder, without inline

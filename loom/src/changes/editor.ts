@@ -1,13 +1,13 @@
 // The text editor, loaded when a text is opened.
 
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
-import { lintGutter, setDiagnostics } from "@codemirror/lint";
 import { Annotation, Compartment, EditorState } from "@codemirror/state";
 import { tags } from "@lezer/highlight";
 import { EditorView } from "@codemirror/view";
 
 import { nonce } from "../ui/nonce";
 import { basics, yaml } from "../ui/textbasics";
+import { mark, marks } from "../ui/textmarks";
 import type { Problem } from "./texts";
 
 const outside = Annotation.define<boolean>();
@@ -52,7 +52,7 @@ export function open(parent: HTMLElement, label: string, text: string, typed: (t
       look,
       syntaxHighlighting(highlight),
       locks.of([]),
-      lintGutter(),
+      marks,
       EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
       EditorView.updateListener.of((u) => {
         if (u.docChanged && !u.transactions.some((t) => t.annotation(outside))) typed(u.state.doc.toString());
@@ -61,8 +61,7 @@ export function open(parent: HTMLElement, label: string, text: string, typed: (t
   });
   return {
     problems(all) {
-      const at = all.map((p) => ({ from: span(view, p.line).from, to: span(view, p.line).to, severity: "error" as const, message: p.text }));
-      view.dispatch(setDiagnostics(view.state, at));
+      mark(view, all);
     },
     go(line) {
       const { from, to } = span(view, line);

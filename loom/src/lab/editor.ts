@@ -1,13 +1,13 @@
 // The text editor, loaded when it is opened.
 
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
-import { lintGutter, setDiagnostics } from "@codemirror/lint";
 import { Annotation, Prec } from "@codemirror/state";
 import { EditorView, keymap } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 
 import { nonce } from "../ui/nonce";
 import { basics, yaml } from "../ui/textbasics";
+import { mark, marks } from "../ui/textmarks";
 import type { Problem } from "./document";
 import { retyped, shown, type Change } from "./lines";
 
@@ -59,7 +59,7 @@ export function open(parent: HTMLElement, text: string, typed: (text: string) =>
       basics,
       EditorView.cspNonce.of(nonce()),
       yaml,
-      lintGutter(),
+      marks,
       look,
       syntaxHighlighting(highlight),
       EditorView.contentAttributes.of({ "aria-label": "Text of the lab file", tabindex: "0" }),
@@ -85,12 +85,7 @@ export function open(parent: HTMLElement, text: string, typed: (text: string) =>
       view.dispatch({ changes: { from, to: is.length - tail, insert: next.slice(from, next.length - tail) }, annotations: outside.of(true), effects: EditorView.scrollIntoView(Math.min(from, next.length)) });
     },
     problems(all) {
-      const doc = view.state.doc;
-      const at = all.slice(0, 100).map((p) => {
-        const line = doc.line(Math.min(Math.max(p.line, 1), doc.lines));
-        return { from: line.from, to: line.to, severity: "error" as const, message: p.text + (p.allowed ? `; allowed: ${p.allowed}` : "") };
-      });
-      view.dispatch(setDiagnostics(view.state, at));
+      mark(view, all.slice(0, 100).map((p) => ({ line: p.line, text: p.text + (p.allowed ? `; allowed: ${p.allowed}` : "") })));
     },
     go(line) {
       const at = view.state.doc.line(Math.min(Math.max(line, 1), view.state.doc.lines));

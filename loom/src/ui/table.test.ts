@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { keyed, orderOf, sorted, type Column } from "./table";
+import { keyed, orderOf, sorted, widths, type Column } from "./table";
 
 const columns: Array<Column<{ name: string; rate: number }>> = [
   { title: "Name", text: (r) => r.name },
@@ -29,4 +29,15 @@ test("an address keeps the order", () => {
 
 test("rows with the same key are all shown", () => {
   expect(new Set(keyed([{ name: "a" }, { name: "a" }, { name: "b" }], (r) => r.name).map(([k]) => k)).size).toBe(3);
+});
+
+test("columns fill their table: numbers whole, the longest text gives way first", () => {
+  const sum = (list: number[]) => Math.round(list.reduce((a, b) => a + b, 0));
+  expect(widths([50, 60, 40], [false, true, false], 400)).toEqual([175, 60, 165]);
+  expect(widths([50, 60], [true, true], 200)).toEqual([95, 105]);
+  const tight = widths([60, 500, 80, 300], [false, false, true, false], 396);
+  expect(tight).toEqual([60, 128, 80, 128]);
+  expect(sum(tight)).toBe(396);
+  // What has no room at all is scrolled.
+  expect(sum(widths([200, 200, 200], [false, true, false], 100))).toBe(312);
 });

@@ -7,6 +7,10 @@ export interface Column<T> {
   /** value is what a number is sorted by, unless it is its text. */
   value?: (row: T) => number;
   class?: (row: T) => string;
+  /** less leaves the column out where there is room for five. */
+  less?: boolean;
+  /** wrap lets long text take several lines; else its end is cut, and a tooltip has it. */
+  wrap?: boolean;
   /** href leads to what the cell names; "" is nowhere. */
   href?: (row: T) => string;
 }
@@ -59,4 +63,26 @@ export function keyed<T>(rows: T[], key: (row: T) => string): Array<[string, T]>
 export function clock(time: string | undefined): string {
   const t = new Date(time ?? "");
   return Number.isNaN(t.getTime()) ? "–" : t.toLocaleString("sv-SE"); // as ISO 8601 has it, so that order is that of time
+}
+
+const narrowest = 56; // pixels that a column of text keeps
+
+/** widths divides the width of a table among its columns: numbers get what they need, text what is left, the longest
+ * giving way first. All is in pixels; the sum is more than total only if not even narrow columns have room. */
+export function widths(needs: number[], number: boolean[], total: number): number[] {
+  const text = needs.filter((_, i) => !number[i]).sort((a, b) => a - b);
+  let left = total - needs.reduce((sum, n, i) => sum + (number[i] ? n : 0), 0);
+  const room = left - text.reduce((sum, n) => sum + n, 0);
+  if (room >= 0) {
+    const more = text.length > 0 ? room / text.length : room / needs.length;
+    return needs.map((n, i) => (text.length > 0 && number[i] ? n : n + more));
+  }
+  // Those that need less than an equal share leave theirs to the others.
+  let most = narrowest;
+  for (const [i, n] of text.entries()) {
+    most = Math.max(narrowest, left / (text.length - i));
+    if (n > most) break;
+    left -= n;
+  }
+  return needs.map((n, i) => (number[i] ? n : Math.min(n, most)));
 }

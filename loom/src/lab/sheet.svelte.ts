@@ -142,13 +142,20 @@ export class Sheet {
     }
   }
 
-  forget() {
+  /** forget deletes the draft, and returns what brings it back. */
+  forget(): () => void {
     clearTimeout(this.saving);
     this.saving = undefined;
+    const was = { ...this.draft, name: this.lab.name || this.draft.name, text: this.lab.text };
     forget(localStorage, this.draft.id);
     this.drafts = load(localStorage);
     if (this.drafts[0]) this.open(this.drafts[0]);
     else this.start();
+    return () => {
+      save(localStorage, was);
+      this.drafts = load(localStorage);
+      this.open(was);
+    };
   }
 
   /** madeFrom notes which running lab, at which revision, the text is of. */

@@ -14,6 +14,8 @@ export interface Happening {
   text: string;
   dpid: string; // the switch that it is about; "" if it is of none
   about: Record<string, string>; // what page Network shows of it; empty: nothing
+  change?: string; // what has become of it, in one word, where the event says that
+  took?: number; // milliseconds that the controller took for it
 }
 
 const kindOf: Record<string, Kind> = {
@@ -39,8 +41,24 @@ const count = (n: number, what: string) => `${n} ${what}${n === 1 ? "" : "s"}`;
 /** happening returns what an event tells. */
 export function happening(logged: LoggedEvent, epoch: string): Happening {
   const subject = logged.subject ?? "";
-  const { text, dpid = "", about = dpid ? { switch: dpid } : {} } = say(subject, logged.event ?? {});
-  return { key: `${epoch}/${logged.number}`, at: Date.parse(logged.time ?? "") || 0, subject, kind: kindOf[subject] ?? "other", text, dpid, about };
+  const event = logged.event ?? {};
+  const { text, dpid = "", about = dpid ? { switch: dpid } : {} } = say(subject, event);
+  return { key: `${epoch}/${logged.number}`, at: Date.parse(logged.time ?? "") || 0, subject, kind: kindOf[subject] ?? "other", text, dpid, about, ...changeOf(subject, event) };
+}
+
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+function changeOf(subject: string, e: any): { change?: string; took?: number } {
+  switch (subject) {
+    case "southbound.SwitchChanged":
+      return { change: e.switch.connected ? "connected" : "gone" };
+    case "discovery.LinkChanged":
+      return { change: e.removed ? "down" : e.link.state };
+    case "hosts.HostChanged":
+      return { change: e.change };
+    case "forwarding.RouteChanged":
+      return { change: e.change, took: Number(e.took_us ?? 0) / 1000 };
+  }
+  return {};
 }
 
 // eslint-disable-next-line @typescript-eslint/no-explicit-any

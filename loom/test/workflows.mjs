@@ -95,7 +95,7 @@ export const quick = [
       // Two hosts of neighbouring switches, that have talked.
       const route = await until("a route over a link", async () => (await rig.get("/v1/routes")).routes.find((r) => r.hops.length > 1));
       const ip = (mac) => hosts.find((h) => h.mac === mac).ipv4[0];
-      await page.getByRole("tab", { name: "Paths and trace" }).click();
+      await page.getByRole("button", { name: "Trace" }).first().click();
       await page.getByLabel("From", { exact: true }).fill(ip(route.src));
       await page.getByLabel("To", { exact: true }).fill(ip(route.dst));
       await page.getByLabel("To", { exact: true }).blur();

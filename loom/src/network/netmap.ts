@@ -47,12 +47,15 @@ export class NetMap {
   private treePorts = new Set<string>();
   private stats: PortStats[] = [];
   private hosts = true; // are drawn
+  private whole = true; // is shown, until the user moves it
+  private size: ResizeObserver;
 
   constructor(
     private box: HTMLElement,
     private known: Known,
     private choose: (c: Chosen) => void,
     private asked?: boolean, // whether hosts are drawn; undefined: if there are not too many
+    still = false, // nothing can be moved, and the page scrolls over it
   ) {
     this.cy = cytoscape({
       container: box,
@@ -63,6 +66,9 @@ export class NetMap {
       textureOnViewport: known.switches.size > sharpMost,
       hideLabelsOnViewport: known.switches.size > sharpMost,
       boxSelectionEnabled: false,
+      userZoomingEnabled: !still,
+      userPanningEnabled: !still,
+      autoungrabify: still,
     });
     this.cy.on("tap", "node,edge", (e) => {
       const d = e.target.data() as { kind: Chosen["kind"]; id: string };
@@ -75,11 +81,18 @@ export class NetMap {
       this.places.set(e.target.id(), { ...e.target.position() });
       writePlaces(this.places);
     });
+    this.cy.on("scrollzoom pinchzoom dragpan", () => (this.whole = false));
+    this.size = new ResizeObserver(() => {
+      this.cy.resize();
+      if (this.whole) this.fit();
+    });
+    this.size.observe(box);
     this.all();
   }
 
   end() {
     clearTimeout(this.timer);
+    this.size.disconnect();
     this.cy.destroy();
   }
 
@@ -366,6 +379,7 @@ export class NetMap {
   }
 
   fit() {
+    this.whole = true;
     this.cy.fit(undefined, 30);
     if (this.cy.zoom() > 1.6) {
       this.cy.zoom(1.6);
@@ -373,9 +387,11 @@ export class NetMap {
     }
   }
   zoom(by: number) {
+    this.whole = false;
     this.cy.zoom({ level: this.cy.zoom() * by, renderedPosition: { x: this.cy.width() / 2, y: this.cy.height() / 2 } });
   }
   pan(x: number, y: number) {
+    this.whole = false;
     this.cy.panBy({ x, y });
   }
   /** arrangeAnew forgets where nodes were moved to. */

@@ -123,7 +123,7 @@ export const quick = [
     name: "no page has serious findings of axe-core",
     async run(rig) {
       const page = await open(rig, "");
-      for (const hash of ["#/network", "#/services", "#/lab", "#/experiments", "#/changes"]) {
+      for (const hash of ["#/overview", "#/network", "#/services", "#/lab", "#/experiments", "#/changes"]) {
         await page.goto(rig.origin + "/" + hash);
         await page.locator("h1").first().waitFor({ state: "attached" });
         await still(page);

@@ -15,6 +15,7 @@ const command = (title: string, address: string): Found => ({ kind: "command", t
 
 /** commands are what the pages can do, by name. */
 export const commands: Found[] = [
+  command("Overview: health, figures, what happened", write("overview", {})),
   command("Trace a packet between two hosts, and their paths", write("network", { tab: "path" })),
   command("Show the table of switches", write("network", { tab: "switches" })),
   command("Show the table of links", write("network", { tab: "links" })),

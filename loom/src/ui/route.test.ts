@@ -10,8 +10,8 @@ test("an address restores what is shown", () => {
   expect(Object.fromEntries(r.query)).toEqual(state);
 });
 
-test("an empty address is the network", () => {
-  expect(parse("").page).toBe("network");
-  expect(parse("#/").page).toBe("network");
+test("an empty address is the start page", () => {
+  expect(parse("").page).toBe("overview");
+  expect(parse("#/").page).toBe("overview");
   expect(write("lab", { name: "" })).toBe("#/lab");
 });

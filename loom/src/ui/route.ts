@@ -9,7 +9,7 @@ export interface Route {
 /** parse reads the part of an address behind #. */
 export function parse(hash: string): Route {
   const [path, query] = hash.replace(/^#?\/?/, "").split("?", 2);
-  return { page: path || "network", query: new URLSearchParams(query ?? "") };
+  return { page: path || "overview", query: new URLSearchParams(query ?? "") };
 }
 
 /** write returns the address of a page with what is not empty of its state. */

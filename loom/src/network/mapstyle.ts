@@ -1,30 +1,52 @@
 import type { StylesheetJson } from "cytoscape";
 
+import { glyph, outline, shape, type Kind } from "../ui/icons";
 import { tones } from "../ui/theme";
+
+const [tile, small] = [40, 26]; // pixels of a switch and of a host
+
+/** picture draws a device as an SVG of its own, in colours of the page; mark is that of its badge, if it has one. */
+function picture(kind: Kind, colour: string, fill: string, border: string, mark = ""): string {
+  const of = shape[kind];
+  const inner = of === "none" ? "" : ' transform="translate(4.6 4.6) scale(0.615)"';
+  const frame = of === "none" ? "" : `<path d="${outline[of]}" fill="${fill}" stroke="${border}" stroke-width="${mark ? 1.4 : 0.9}"/>`;
+  const badge = mark ? `<circle cx="21" cy="3" r="4" fill="${mark}" stroke="${fill}"/><path d="M21 1v2.2M21 5v.1" stroke="${fill}" stroke-width="1.3"/>` : "";
+  const width = of === "none" ? 1.75 : 1.75 / 0.615 / 1.5;
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" width="104" height="104" viewBox="-1 -1 26 26" fill="none" stroke-linecap="round" stroke-linejoin="round">${frame}<path d="${glyph[kind]}"${inner} fill="${of === "none" ? fill : "none"}" stroke="${colour}" stroke-width="${width.toFixed(2)}"/>${badge}</svg>`;
+  return `data:image/svg+xml,${encodeURIComponent(svg)}`;
+}
 
 /** mapStyle is how the map looks, in the colours of the page. */
 export function mapStyle(): StylesheetJson {
-  const all = tones("ground", "text", "dim", "accent", "good", "warn", "bad");
-  const c = (name: keyof typeof all) => all[name];
-  const halo = { "text-background-color": c("ground"), "text-background-opacity": 0.85, "text-background-padding": "1px" } as const;
+  const c = tones("ground", "surface", "text", "dim", "line-strong", "accent", "accent-soft", "good", "warn", "bad", "use-0", "use-1", "use-2", "use-3", "use-4");
+  const halo = { "text-background-color": c.ground, "text-background-opacity": 0.85, "text-background-padding": "1px" } as const;
+  const icon = (kind: Kind, colour = c.text, border = c["line-strong"], mark = "") => ({ "background-image": picture(kind, colour, c.surface, border, mark) });
+  const use = (["use-1", "use-2", "use-3", "use-4"] as const).map((name, i) => ({ selector: `edge[use = ${i + 1}]`, style: { "line-color": c[name] } }));
   return [
-    { selector: "node", style: { "background-color": c("accent"), "border-color": c("accent"), label: "data(label)", color: c("text"), "font-size": 11, "text-valign": "bottom", "text-margin-y": 3, "text-wrap": "wrap", "min-zoomed-font-size": 7, width: 26, height: 26, ...halo } },
-    { selector: "node[role = 'slave']", style: { "background-color": c("ground"), "border-width": 2 } },
-    { selector: "node[role = 'equal']", style: { "border-width": 6, "border-style": "double", "border-color": c("accent"), "background-color": c("ground") } },
-    { selector: "node[kind = 'host']", style: { shape: "round-rectangle", "background-color": c("good"), "border-color": c("good"), width: 16, height: 16, "font-size": 9 } },
-    { selector: "node[state = 'gone']", style: { shape: "octagon", "background-color": c("bad"), "border-color": c("bad"), "background-opacity": 0.5 } },
-    { selector: "node[state = 'claimed']", style: { "border-color": c("bad"), "border-width": 4 } },
-    { selector: "edge", style: { width: 2, "line-color": c("dim"), "curve-style": "haystack", "haystack-radius": 0 } },
+    {
+      selector: "node",
+      style: {
+        shape: "round-rectangle", width: tile, height: tile, "background-opacity": 0, "background-fit": "contain", "background-image-containment": "over", "background-clip": "none",
+        label: "data(label)", color: c.text, "font-family": '"Geist Variable", system-ui, sans-serif', "font-size": 12, "font-weight": 600, "text-valign": "bottom", "text-margin-y": 4, "text-wrap": "wrap", "min-zoomed-font-size": 7, ...halo, ...icon("switch"),
+      },
+    },
+    { selector: "node[role = 'slave'], node[role = 'equal']", style: icon("switch", c.dim) },
+    { selector: "node[kind = 'host']", style: { width: small, height: small, "font-size": 11, "font-weight": 400, ...icon("host", c.dim) } },
+    { selector: "node[state = 'gone']", style: icon("switch", c.dim, c.bad, c.bad) },
+    { selector: "node[state = 'claimed']", style: icon("host", c.bad) },
+    { selector: "edge", style: { width: 2, "line-color": c["use-0"], "curve-style": "haystack", "haystack-radius": 0 } },
+    { selector: "edge[width]", style: { width: "data(width)" } },
+    ...use,
     { selector: "edge[?bent]", style: { "curve-style": "bezier", "control-point-step-size": 26, "loop-sweep": "60deg", "loop-direction": "-45deg" } },
-    { selector: "edge[there]", style: { "source-label": "data(there)", "target-label": "data(back)", "source-text-offset": 38, "target-text-offset": 38, "source-text-margin-y": -7, "target-text-margin-y": -7, "source-text-rotation": "autorotate", "target-text-rotation": "autorotate", "font-size": 9, color: c("text"), "min-zoomed-font-size": 8, ...halo } },
-    { selector: "edge[busy > 0]", style: { width: "mapData(busy, 0, 6, 2, 9)" as unknown as number } },
-    { selector: "edge[?tree]", style: { "line-color": c("accent") } },
-    { selector: "edge[state = 'access']", style: { width: 1, "line-style": "dotted" } },
-    { selector: "edge[state = 'claim']", style: { width: 2, "line-style": "dashed", "line-color": c("bad") } },
-    { selector: "edge[state = 'gone'], edge[state = 'one_way']", style: { "line-color": c("bad"), "line-style": "dashed" } },
-    { selector: "edge[state = 'waiting'], edge[state = 'held'], edge[state = 'dampened']", style: { "line-color": c("warn"), "line-style": "dashed" } },
-    { selector: ".path", style: { "line-color": c("warn"), "background-color": c("warn"), width: 7 } },
-    { selector: "node.path", style: { width: 30, height: 30, "border-color": c("warn") } },
-    { selector: ".chosen", style: { "overlay-color": c("accent"), "overlay-opacity": 0.35, "overlay-padding": 6 } },
+    { selector: "edge.path[there], edge.chosen[there], edge.near[there]", style: { "source-label": "data(there)", "target-label": "data(back)", "source-text-offset": 52, "target-text-offset": 52, "source-text-margin-y": -8, "target-text-margin-y": -8, "source-text-rotation": "autorotate", "target-text-rotation": "autorotate", "font-family": '"Geist Variable", system-ui, sans-serif', "font-size": 10, color: c.dim, "min-zoomed-font-size": 8, ...halo } },
+    { selector: "edge[?tree]", style: { "underlay-color": c.good, "underlay-opacity": 0.3, "underlay-padding": 4 } },
+    { selector: "edge[state = 'access']", style: { width: 1.3 } },
+    { selector: "edge[state = 'claim']", style: { width: 2, "line-style": "dashed", "line-color": c.bad } },
+    { selector: "edge[state = 'gone'], edge[state = 'one_way']", style: { "line-color": c.bad, "line-style": "dotted" } },
+    { selector: "edge[state = 'waiting'], edge[state = 'held'], edge[state = 'dampened']", style: { "line-color": c.warn, "line-style": "dashed" } },
+    { selector: "edge.path", style: { "line-color": c.accent, width: 6 } },
+    { selector: "node.path", style: icon("switch", c.text, c.accent) },
+    { selector: "node.chosen", style: { "underlay-color": c.accent, "underlay-opacity": 0.25, "underlay-padding": 6, "underlay-shape": "round-rectangle" } },
+    { selector: "edge.chosen", style: { "underlay-color": c.accent, "underlay-opacity": 0.4, "underlay-padding": 5 } },
   ];
 }

@@ -4,6 +4,7 @@ import { cableEnds, cableKey, hostKey, hostName, nameOf, place, short, type Know
 import type { Host, Link, PortStats, Switch } from "../api/types.gen";
 import { arrange, type Point } from "./layout";
 import { mapStyle } from "./mapstyle";
+import { useStep } from "./pulse";
 import { bitsText } from "./units";
 
 /** Chosen is what the user has clicked. */
@@ -20,11 +21,12 @@ const stored = "loom.places";
 
 const longest = 24; // characters of a name on the map
 
-/** labelOf returns what people call a switch, with its number, and the role of the controller unless it is master. */
-export function labelOf(s: Switch): string {
+/** labelOf returns what people call a switch, with its number if others are called so, too, and the role of the controller
+ * unless it is master. */
+export function labelOf(s: Switch, alone = true): string {
   const all = [...nameOf(s)];
   const name = all.length > longest ? all.slice(0, longest).join("") + "…" : all.join("");
-  const label = name ? `${name} (${short(s.dpid)})` : short(s.dpid);
+  const label = !name ? short(s.dpid) : alone && all.length <= longest ? name : `${name} (${short(s.dpid)})`;
   return s.connected && s.role && s.role !== "master" ? `${label}\n${s.role}` : label;
 }
 
@@ -255,7 +257,7 @@ export class NetMap {
     if (gone) this.drawnGone.add(key);
     else this.drawnGone.delete(key);
     if (old.nonempty()) {
-      old.data(gone ? { ...data, there: "", back: "", busy: 0 } : data);
+      old.data(gone ? { ...data, there: "", back: "", use: 0, width: widthOf(0) } : data);
       return;
     }
     const pair = pairOf(key);
@@ -319,9 +321,17 @@ export class NetMap {
     return { ...p };
   }
 
+  /** alone reports whether no other switch is called as one is. */
+  private alone(s: Switch): boolean {
+    const name = nameOf(s);
+    if (!name) return true;
+    for (const other of this.known.switches.values()) if (other.dpid !== s.dpid && nameOf(other) === name) return false;
+    return true;
+  }
+
   private switchElement(s: Switch): cytoscape.ElementDefinition {
     const id = "s " + s.dpid;
-    return { group: "nodes", data: { id, kind: "switch", label: labelOf(s), state: s.connected ? "up" : "gone", role: s.connected ? s.role : "" }, position: this.place(id) };
+    return { group: "nodes", data: { id, kind: "switch", label: labelOf(s, this.alone(s)), state: s.connected ? "up" : "gone", role: s.connected ? s.role : "" }, position: this.place(id) };
   }
 
   /** rates shows what both ends of each link send; none: it is not known. */
@@ -329,20 +339,22 @@ export class NetMap {
     this.stats = stats;
     const by = new Map(stats.map((s) => [place(s), s]));
     const text = (bits: number) => (bits >= leastBits ? bitsText(bits) : "");
-    const set = (id: string, there: number, back: number) => {
+    const set = (id: string, there: number, back: number, capacity: number) => {
       const e = this.cy.getElementById(id);
-      const labels = { there: text(there), back: text(back), busy: Math.min(6, Math.log10(Math.max(1, Math.max(there, back) / leastBits))) };
-      if (e.nonempty() && (e.data("there") !== labels.there || e.data("back") !== labels.back)) e.data(labels);
+      const share = Math.max(there, back) / (capacity || Infinity);
+      const data = { there: text(there), back: text(back), use: Math.max(there, back) < leastBits ? 0 : Math.max(1, useStep(share)), width: widthOf(share) };
+      if (e.nonempty() && (["there", "back", "use"] as const).some((k) => e.data(k) !== data[k])) e.data(data);
     };
     this.cy.batch(() => {
       for (const key of this.directions.keys()) {
         const [a, b] = cableEnds(key);
-        set("l " + key, by.get(a)?.tx_bits_per_s ?? 0, by.get(b)?.tx_bits_per_s ?? 0);
+        const capacity = (this.known.links.get(`${a}-${b}`) ?? this.known.links.get(`${b}-${a}`))?.capacity_kbps;
+        set("l " + key, by.get(a)?.tx_bits_per_s ?? 0, by.get(b)?.tx_bits_per_s ?? 0, 1000 * Number(capacity ?? 0));
       }
       if (!this.hosts) return;
       for (const [key, h] of this.known.hosts) {
         const s = by.get(place(h.at));
-        set("a " + key, s?.rx_bits_per_s ?? 0, s?.tx_bits_per_s ?? 0);
+        set("a " + key, s?.rx_bits_per_s ?? 0, s?.tx_bits_per_s ?? 0, 1000 * (this.known.ports.get(h.at?.dpid ?? "")?.get(h.at?.port ?? 0)?.speed_kbps ?? 0));
       }
     });
   }
@@ -373,8 +385,11 @@ export class NetMap {
   mark(c: Chosen) {
     this.marked = c;
     this.cy.batch(() => {
-      this.cy.elements(".chosen").removeClass("chosen");
-      if (c.kind) this.cy.getElementById((c.kind === "switch" ? "s " : c.kind === "host" ? "h " : "l ") + c.id).addClass("chosen");
+      this.cy.elements(".chosen, .near").removeClass("chosen near");
+      if (c.kind) {
+        const e = this.cy.getElementById((c.kind === "switch" ? "s " : c.kind === "host" ? "h " : "l ") + c.id).addClass("chosen");
+        if (e.isNode()) e.connectedEdges().addClass("near");
+      }
     });
   }
 
@@ -401,6 +416,9 @@ export class NetMap {
     this.all();
   }
 }
+
+/** widthOf is how wide a link is that carries a share of what it can. */
+const widthOf = (share: number) => 2.6 + 3.6 * Math.min(1, share || 0);
 
 const dpidOf = (end: string) => end.slice(0, end.indexOf(":"));
 

@@ -189,6 +189,7 @@ test("a lab whose switches are connected to another controller, or to none, is n
 
 test("a label of the map has a name's beginning, and the role unless it is master", () => {
   expect(labelOf({ dpid: s1, connected: true, role: "master", description: "None" })).toBe("1");
-  expect(labelOf({ dpid: s1, connected: true, role: "slave", description: "core" })).toBe("core (1)\nslave");
+  expect(labelOf({ dpid: s1, connected: true, role: "slave", description: "core" })).toBe("core\nslave");
+  expect(labelOf({ dpid: s1, description: "core" }, false)).toBe("core (1)");
   expect(labelOf({ dpid: s1, description: "😀".repeat(256) })).toBe(`${"😀".repeat(24)}… (1)`);
 });

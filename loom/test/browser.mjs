@@ -13,6 +13,7 @@ import { Rig } from "./rig.mjs";
 import { lab } from "./lab.mjs";
 import { safety } from "./safety.mjs";
 import { outage } from "./outage.mjs";
+import { overview } from "./overview.mjs";
 import { testbed } from "./testbed.mjs";
 import { user } from "./user.mjs";
 import { quick } from "./workflows.mjs";
@@ -26,7 +27,7 @@ async function shown(page) {
 const flags = process.argv.slice(2);
 const only = flags.includes("--only") ? flags[flags.indexOf("--only") + 1] : "";
 const rig = new Rig(resolve(flags[0] ?? "../bin/weft"));
-const chosen = [...quick, ...(flags.includes("--quick") ? [] : [...lab, ...design, ...more, ...changes, ...experiments, ...outage, ...testbed, ...user, ...safety])].filter((w) => w.needed || only.split("|").some((words) => w.name.includes(words)));
+const chosen = [...quick, ...(flags.includes("--quick") ? [] : [...overview, ...lab, ...design, ...more, ...changes, ...experiments, ...outage, ...testbed, ...user, ...safety])].filter((w) => w.needed || only.split("|").some((words) => w.name.includes(words)));
 const report = { passed: 0, failed: 0, workflows: [] };
 const began = Date.now();
 

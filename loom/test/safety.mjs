@@ -21,7 +21,7 @@ export const safety = [
     name: "a token with the role read sees all, and may change nothing",
     async run(rig) {
       const token = rig.command("token", "create", "--name", "loom-reader", "--role", "read", "--server", rig.origin).match(/weft_[\w-]+/)[0];
-      const page = await open(rig, "");
+      const page = await open(rig, "#/network");
       const r = await page.request.post(rig.origin + "/v1/session", { data: { token } });
       expect(r.ok(), `sign in: ${r.status()}`);
       await page.reload();
@@ -143,7 +143,7 @@ export const safety = [
       ]) {
         await page.goto("about:blank");
         await page.goto(rig.origin + "/" + hash);
-        await page.getByRole("tablist").first().waitFor();
+        await page.locator('[role="tablist"], [aria-label="What is chosen"]').first().waitFor();
         await sleep(400);
         expect(page.faults.length === 0, `${hash}: ${page.faults[0]}`);
       }

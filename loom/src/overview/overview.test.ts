@@ -3,6 +3,7 @@ import { expect, test, vi } from "vitest";
 import { happening } from "../api/happenings";
 import { apply, empty, type Known } from "../api/known";
 import type { LoggedEvent } from "../api/types.gen";
+import { loads } from "./load";
 
 vi.stubGlobal("location", { hash: "" });
 const { healthOf } = await import("./health");
@@ -63,4 +64,15 @@ test("the address that switches connect to is that of the configuration or plan,
   expect(at({ overrides: ["gateway.lab=/x", 'southbound.listen=["tcp:127.0.0.1:12653"]'] })).toEqual(["tcp:127.0.0.1:12653"]);
   expect(at({ text: "stats: {interval: 2s}\nsouthbound:\n  listen:\n    - tcp::6633\n    - ssl:[::]:6654\n  echo: 5s\n" }, "", "fd00::1")).toEqual(["tcp:[fd00::1]:6633", "ssl:[fd00::1]:6654"]);
   expect(at({ text: "{}\n" }, 'name: x\nsettings:\n  southbound: {listen: ["tcp:192.0.2.1:6653"], plain: true}\n')).toEqual(["tcp:192.0.2.1:6653"]);
+});
+
+test("the load of a process is that of one run between two readings, the busiest first and what is not up before it", () => {
+  const workers = [{ process: "a", state: "up" }, { process: "b", state: "up" }, { process: "c", state: "down" }];
+  const reading = (a: number, b: number, run: string) => ({ processes: [{ process: "a", run: "1", cpu_seconds: a, work: [{ rate: 3 }, { rate: 4 }] }, { process: "b", run, cpu_seconds: b }] });
+  expect(loads(workers, reading(1, 1, "1"), reading(1.5, 3, "1"), 4)).toEqual([
+    { process: "c", state: "down", share: NaN, rate: 0 },
+    { process: "b", state: "up", share: 0.5, rate: 0 },
+    { process: "a", state: "up", share: 0.125, rate: 7 },
+  ]);
+  expect(loads(workers, reading(1, 9, "1"), reading(1.5, 3, "2"), 4).find((l) => l.process === "b")?.share).toBe(NaN);
 });

@@ -8,10 +8,11 @@ const cut = (page) =>
     [...document.querySelectorAll("body *")]
       .filter((e) => {
         const style = getComputedStyle(e);
-        if (e.scrollWidth <= e.clientWidth + 1 || e.clientWidth <= 1 || style.display === "inline" || style.clipPath !== "none") return false;
+        const high = e.tagName === "BUTTON" && e.scrollHeight > e.clientHeight + 1;
+        if ((e.scrollWidth <= e.clientWidth + 1 && !high) || e.clientWidth <= 1 || style.display === "inline" || style.clipPath !== "none") return false;
         return !["INPUT", "SELECT", "TEXTAREA"].includes(e.tagName) && !["auto", "scroll"].includes(style.overflowX) && !e.closest("svg, .cm-editor, .xterm") && !e.closest("[data-ellipsis][title]");
       })
-      .map((e) => `${e.tagName.toLowerCase()}.${e.className} has ${e.scrollWidth} of ${e.clientWidth} pixels: ${e.textContent.slice(0, 60)}`),
+      .map((e) => `${e.tagName.toLowerCase()}.${e.className} has ${e.scrollWidth} × ${e.scrollHeight} in ${e.clientWidth} × ${e.clientHeight} pixels: ${e.textContent.slice(0, 60)}`),
   );
 
 const pages = ["#/overview", "#/network", "#/network?switch=0000000000000001", "#/network?tab=switches", "#/network?tab=links", "#/network?tab=path", "#/services", "#/lab", "#/experiments", "#/changes"];

@@ -15,6 +15,7 @@ export interface Chosen {
 
 const hostsMost = 800; // nodes up to which hosts are drawn without being asked for
 const sharpMost = 400; // and up to which every pixel of a fine screen is drawn
+const movedMost = 100; // switches up to which all is drawn anew while the map is moved; above, a picture of it is moved
 const leastBits = 1000; // a second, that a link has a label for
 const placesMost = 5000; // that are kept
 const stored = "loom.places";
@@ -65,7 +66,7 @@ export class NetMap {
       minZoom: 0.02,
       maxZoom: 4,
       pixelRatio: known.switches.size > sharpMost ? 1 : "auto",
-      textureOnViewport: known.switches.size > sharpMost,
+      textureOnViewport: known.switches.size > movedMost,
       hideLabelsOnViewport: known.switches.size > sharpMost,
       boxSelectionEnabled: false,
       userZoomingEnabled: !still,

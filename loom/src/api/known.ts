@@ -60,6 +60,20 @@ export const short = (dpid?: string) => (dpid ?? "").replace(/^0+(?=.)/, "");
 /** nameOf returns what whoever runs a switch has called it, "" if nothing. */
 export const nameOf = (s: Switch) => (s.description && s.description !== "None" ? s.description : "");
 
+/** alone reports whether no other switch is called as one is. */
+export function alone(k: Known, s: Switch): boolean {
+  const name = nameOf(s);
+  for (const other of k.switches.values()) if (other.dpid !== s.dpid && nameOf(other) === name) return false;
+  return true;
+}
+
+/** called returns what people call a switch, with its number if others are called so, too; "" if it has no name. */
+export function called(k: Known, dpid?: string): string {
+  const s = k.switches.get(dpid ?? "");
+  const name = s ? nameOf(s) : "";
+  return !name || alone(k, s!) ? name : `${name} (${short(dpid)})`;
+}
+
 /** portText writes the number of a port, or the name of one that is reserved. */
 export const portText = (port?: number) => (port === 0xfffffffe ? "LOCAL" : String(port ?? ""));
 

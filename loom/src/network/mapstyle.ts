@@ -3,7 +3,9 @@ import type { StylesheetJson } from "cytoscape";
 import { glyph, outline, shape, type Kind } from "../ui/icons";
 import { tones } from "../ui/theme";
 
-const [tile, small] = [40, 26]; // pixels of a switch and of a host
+/** tile is the width of a switch in pixels, small that of a host. */
+export const tile = 40;
+const small = 26;
 
 const grain = 4; // pixels of a picture for each of the grid of 24 and its rim of one
 
@@ -42,8 +44,8 @@ function picture(kind: Kind, colour: string, fill: string, border: string, mark 
   return canvas.toDataURL();
 }
 
-/** mapStyle is how the map looks, in the colours of the page. */
-export function mapStyle(): StylesheetJson {
+/** mapStyle is how the map looks, in the colours of the page; of many switches names are left out until they are near. */
+export function mapStyle(many: boolean): StylesheetJson {
   const c = tones("ground", "surface", "text", "dim", "line-strong", "accent", "accent-soft", "good", "warn", "bad", "use-0", "use-1", "use-2", "use-3", "use-4");
   const halo = { "text-background-color": c.ground, "text-background-opacity": 0.85, "text-background-padding": "1px" } as const;
   const icon = (kind: Kind, colour = c.text, border = c["line-strong"], mark = "") => ({ "background-image": picture(kind, colour, c.surface, border, mark) });
@@ -53,13 +55,16 @@ export function mapStyle(): StylesheetJson {
       selector: "node",
       style: {
         shape: "round-rectangle", width: tile, height: tile, "background-opacity": 0, "background-fit": "contain", "background-image-containment": "over", "background-clip": "none",
-        label: "data(label)", color: c.text, "font-family": '"Geist Variable", system-ui, sans-serif', "font-size": 12, "font-weight": 600, "text-valign": "bottom", "text-margin-y": 4, "text-wrap": "wrap", "min-zoomed-font-size": 7, ...halo, ...icon("switch"),
+        label: "data(label)", color: c.text, "font-family": '"Geist Variable", system-ui, sans-serif', "font-size": 12, "font-weight": 600, "text-valign": "bottom", "text-margin-y": 4, "text-wrap": "wrap", "min-zoomed-font-size": many ? 10 : 7, ...halo, ...icon("switch"),
       },
     },
     { selector: "node[role = 'slave'], node[role = 'equal']", style: icon("switch", c.dim) },
     { selector: "node[kind = 'host']", style: { width: small, height: small, "font-size": 11, "font-weight": 400, ...icon("host", c.dim) } },
     { selector: "node[state = 'gone']", style: icon("switch", c.dim, c.bad, c.bad) },
     { selector: "node[state = 'claimed']", style: icon("host", c.bad) },
+    // So small that no sign could be told.
+    { selector: "node.plain", style: { "background-image": "none", "background-opacity": 1, "background-color": c.surface, "border-width": 3, "border-color": c["line-strong"] } },
+    { selector: "node.plain[state = 'gone']", style: { "border-color": c.bad } },
     { selector: "edge", style: { width: 2, "line-color": c["use-0"], "curve-style": "haystack", "haystack-radius": 0 } },
     { selector: "edge[width]", style: { width: "data(width)" } },
     ...use,
@@ -72,6 +77,7 @@ export function mapStyle(): StylesheetJson {
     { selector: "edge[state = 'waiting'], edge[state = 'held'], edge[state = 'dampened']", style: { "line-color": c.warn, "line-style": "dashed" } },
     { selector: "edge.path", style: { "line-color": c.accent, width: 6 } },
     { selector: "node.path", style: icon("switch", c.text, c.accent) },
+    { selector: "node.plain.path", style: { "background-image": "none", "border-color": c.accent, "border-width": 6 } },
     { selector: "node.chosen", style: { "underlay-color": c.accent, "underlay-opacity": 0.25, "underlay-padding": 6, "underlay-shape": "round-rectangle" } },
     { selector: "edge.chosen", style: { "underlay-color": c.accent, "underlay-opacity": 0.4, "underlay-padding": 5 } },
   ];

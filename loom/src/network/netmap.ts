@@ -1,9 +1,9 @@
 import cytoscape from "cytoscape";
 
-import { cableEnds, cableKey, hostKey, hostName, nameOf, place, short, type Known } from "../api/known";
+import { alone, cableEnds, cableKey, hostKey, hostName, nameOf, place, short, type Known } from "../api/known";
 import type { Host, Link, PortStats, Switch } from "../api/types.gen";
 import { arrange, type Point } from "./layout";
-import { mapStyle } from "./mapstyle";
+import { mapStyle, tile } from "./mapstyle";
 import { useStep } from "./pulse";
 import { bitsText } from "./units";
 
@@ -16,6 +16,8 @@ export interface Chosen {
 const hostsMost = 800; // nodes up to which hosts are drawn without being asked for
 const sharpMost = 400; // and up to which every pixel of a fine screen is drawn
 const movedMost = 100; // switches up to which all is drawn anew while the map is moved; above, a picture of it is moved
+const labelsMost = 80; // switches up to which all have their names, however small
+const signLeast = 11; // pixels of half a switch from which its sign is drawn
 const leastBits = 1000; // a second, that a link has a label for
 const placesMost = 5000; // that are kept
 const stored = "loom.places";
@@ -52,6 +54,7 @@ export class NetMap {
   private hosts = true; // are drawn
   private whole = true; // is shown, until the user moves it
   private size: ResizeObserver;
+  private plain?: boolean; // switches are too small for their signs
 
   constructor(
     private box: HTMLElement,
@@ -62,7 +65,7 @@ export class NetMap {
   ) {
     this.cy = cytoscape({
       container: box,
-      style: mapStyle(),
+      style: mapStyle(known.switches.size > labelsMost),
       minZoom: 0.02,
       maxZoom: 4,
       pixelRatio: known.switches.size > sharpMost ? 1 : "auto",
@@ -85,6 +88,7 @@ export class NetMap {
       writePlaces(this.places);
     });
     this.cy.on("scrollzoom pinchzoom dragpan", () => (this.whole = false));
+    this.cy.on("zoom", () => this.detail());
     this.size = new ResizeObserver(() => {
       this.cy.resize();
       if (this.whole) this.fit();
@@ -101,7 +105,7 @@ export class NetMap {
 
   /** restyle follows a change between light and dark. */
   restyle() {
-    this.cy.style(mapStyle());
+    this.cy.style(mapStyle(this.known.switches.size > labelsMost));
   }
 
   /** withHosts is whether hosts are drawn, as was asked or as many as there are. */
@@ -149,6 +153,8 @@ export class NetMap {
     this.tree([...this.treePorts]);
     this.rates(this.stats);
     this.fit();
+    this.plain = undefined;
+    this.detail();
   }
 
   /** cables are those that are there, and those that are gone and may come again. */
@@ -238,7 +244,7 @@ export class NetMap {
       old.data(this.switchElement(s).data);
       return false;
     }
-    this.cy.add(this.switchElement(s));
+    this.cy.add(this.switchElement(s)).toggleClass("plain", this.plain ?? false);
     return true;
   }
 
@@ -322,17 +328,9 @@ export class NetMap {
     return { ...p };
   }
 
-  /** alone reports whether no other switch is called as one is. */
-  private alone(s: Switch): boolean {
-    const name = nameOf(s);
-    if (!name) return true;
-    for (const other of this.known.switches.values()) if (other.dpid !== s.dpid && nameOf(other) === name) return false;
-    return true;
-  }
-
   private switchElement(s: Switch): cytoscape.ElementDefinition {
     const id = "s " + s.dpid;
-    return { group: "nodes", data: { id, kind: "switch", label: labelOf(s, this.alone(s)), state: s.connected ? "up" : "gone", role: s.connected ? s.role : "" }, position: this.place(id) };
+    return { group: "nodes", data: { id, kind: "switch", label: labelOf(s, alone(this.known, s)), state: s.connected ? "up" : "gone", role: s.connected ? s.role : "" }, position: this.place(id) };
   }
 
   /** rates shows what both ends of each link send; none: it is not known. */
@@ -392,6 +390,14 @@ export class NetMap {
         if (e.isNode()) e.connectedEdges().addClass("near");
       }
     });
+  }
+
+  /** detail leaves the signs of switches out where they are too small for them. */
+  private detail() {
+    const plain = (this.cy.zoom() * tile) / 2 < signLeast;
+    if (plain === this.plain) return;
+    this.plain = plain;
+    this.cy.batch(() => this.cy.nodes("[kind = 'switch']").toggleClass("plain", plain));
   }
 
   fit() {

@@ -1,6 +1,6 @@
 // The health of network and controller in a sentence, and what is not as it should be.
 
-import { cableKey, cableText, hostName, nameOf, short, shortPlace, type Known } from "../api/known";
+import { cableKey, cableText, called, hostName, short, shortPlace, type Known } from "../api/known";
 import type { ListWorkersResponse, PortRole } from "../api/types.gen";
 import { write } from "../ui/route";
 
@@ -22,15 +22,12 @@ export interface Health {
 const count = (n: number, what: string, plural = what + "s") => `${n} ${n === 1 ? what : plural}`;
 
 /** switchText names a switch for people. */
-export const switchText = (known: Known, dpid?: string) => {
-  const s = known.switches.get(dpid ?? "");
-  return (s && nameOf(s)) || `switch ${short(dpid)}`;
-};
+export const switchText = (known: Known, dpid?: string) => called(known, dpid) || `switch ${short(dpid)}`;
 
 /** linkText names a link by its two switches. */
 export const linkText = (known: Known, cable: string) => {
-  const [a, b] = cable.split("-").map((end) => known.switches.get(end.split(":")[0]));
-  return a && b && nameOf(a) && nameOf(b) ? `${nameOf(a)} – ${nameOf(b)}` : cableText(cable);
+  const [a, b] = cable.split("-").map((end) => called(known, end.split(":")[0]));
+  return a && b ? `${a} – ${b}` : cableText(cable);
 };
 
 const odd = new Set(["held", "blocked", "refuses", "relay"]); // causes of ports that somebody has to look at

@@ -17,6 +17,7 @@ const hostsMost = 800; // nodes up to which hosts are drawn without being asked 
 const sharpMost = 400; // and up to which every pixel of a fine screen is drawn
 const movedMost = 100; // switches up to which all is drawn anew while the map is moved; above, a picture of it is moved
 const labelsMost = 80; // switches up to which all have their names, however small
+const [rim, bars] = [30, 64]; // pixels that are left free around the map, and where bars float over it
 const signLeast = 11; // pixels of half a switch from which its sign is drawn
 const leastBits = 1000; // a second, that a link has a label for
 const placesMost = 5000; // that are kept
@@ -61,7 +62,7 @@ export class NetMap {
     private known: Known,
     private choose: (c: Chosen) => void,
     private asked?: boolean, // whether hosts are drawn; undefined: if there are not too many
-    still = false, // nothing can be moved, and the page scrolls over it
+    private still = false, // nothing can be moved, and the page scrolls over it
   ) {
     this.cy = cytoscape({
       container: box,
@@ -402,11 +403,11 @@ export class NetMap {
 
   fit() {
     this.whole = true;
-    this.cy.fit(undefined, 30);
-    if (this.cy.zoom() > 1.6) {
-      this.cy.zoom(1.6);
-      this.cy.center();
-    }
+    const box = this.cy.elements().boundingBox();
+    if (box.w === 0 || box.h === 0) return;
+    const [wide, high] = [this.cy.width(), this.cy.height()];
+    const zoom = Math.max(0.02, Math.min(1.6, (wide - 2 * rim) / box.w, (high - 2 * (this.still ? rim : bars)) / box.h));
+    this.cy.viewport({ zoom, pan: { x: wide / 2 - (zoom * (box.x1 + box.x2)) / 2, y: high / 2 - (zoom * (box.y1 + box.y2)) / 2 } });
   }
   zoom(by: number) {
     this.whole = false;

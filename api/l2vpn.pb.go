@@ -81,6 +81,9 @@ type Circuit struct {
 	// Of a vpws: whether it stays on its paths whatever comes, until it is rerouted. Its standby path is
 	// used all the same.
 	NeverMove bool `protobuf:"varint,24,opt,name=never_move,json=neverMove,proto3" json:"never_move,omitempty"`
+	// Of a vpls: those of its ends that are leaves (E-Tree of MEF 6.3): they reach the other ends, its
+	// roots, and no leaf. At least one end is a root.
+	Leaves []string `protobuf:"bytes,25,rep,name=leaves,proto3" json:"leaves,omitempty"`
 	// Never given twice.
 	Id uint32 `protobuf:"varint,30,opt,name=id,proto3" json:"id,omitempty"`
 	// What is kept of each end, in the order of ends.
@@ -329,6 +332,13 @@ func (x *Circuit) GetNeverMove() bool {
 		return x.NeverMove
 	}
 	return false
+}
+
+func (x *Circuit) GetLeaves() []string {
+	if x != nil {
+		return x.Leaves
+	}
+	return nil
 }
 
 func (x *Circuit) GetId() uint32 {
@@ -650,7 +660,9 @@ type CircuitLabel struct {
 	// With which frames come to it.
 	Label uint32 `protobuf:"varint,2,opt,name=label,proto3" json:"label,omitempty"`
 	// The switch from which they come, at the other end of a tunnel.
-	From          string `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
+	From string `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
+	// Whether they are what leaves have sent, which no other leaf gets.
+	Leaves        bool `protobuf:"varint,4,opt,name=leaves,proto3" json:"leaves,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -704,6 +716,13 @@ func (x *CircuitLabel) GetFrom() string {
 		return x.From
 	}
 	return ""
+}
+
+func (x *CircuitLabel) GetLeaves() bool {
+	if x != nil {
+		return x.Leaves
+	}
+	return false
 }
 
 // CircuitDelay: how long probes take in one direction, microseconds.
@@ -2690,7 +2709,7 @@ var File_l2vpn_proto protoreflect.FileDescriptor
 
 const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
-	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x9e\x1a\n" +
+	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x9a\x1b\n" +
 	"\aCircuit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12c\n" +
 	"\x04type\x18\x02 \x01(\tBO\x92\xe1\x18K\n" +
@@ -2744,7 +2763,9 @@ const file_l2vpn_proto_rawDesc = "" +
 	"loopsUntil\x12\x86\x01\n" +
 	"\n" +
 	"never_move\x18\x18 \x01(\bBg\x92\xe1\x18c\n" +
-	"astay on its paths whatever comes, until weft l2vpn reroute; the standby path is used all the sameR\tneverMove\x12\x0e\n" +
+	"astay on its paths whatever comes, until weft l2vpn reroute; the standby path is used all the sameR\tneverMove\x12z\n" +
+	"\x06leaves\x18\x19 \x03(\tBb\x92\xe1\x18^\n" +
+	"Vof a vpls: one of its ends that reaches only those that are no leaves; may be repeated\x12\x04leafR\x06leaves\x12\x0e\n" +
 	"\x02id\x18\x1e \x01(\rR\x02id\x120\n" +
 	"\amembers\x18\x1f \x03(\v2\x16.weft.v1.CircuitMemberR\amembers\x12\x14\n" +
 	"\x05state\x18  \x01(\tR\x05state\x12\x16\n" +
@@ -2791,11 +2812,12 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
 	"ipv6_label\x18\v \x01(\rR\tipv6Label\x12\x10\n" +
 	"\x03mac\x18\f \x01(\tR\x03mac\x12'\n" +
-	"\x0fdropped_packets\x18\r \x01(\x04R\x0edroppedPackets\"L\n" +
+	"\x0fdropped_packets\x18\r \x01(\x04R\x0edroppedPackets\"d\n" +
 	"\fCircuitLabel\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\rR\x05label\x12\x12\n" +
-	"\x04from\x18\x03 \x01(\tR\x04from\"\\\n" +
+	"\x04from\x18\x03 \x01(\tR\x04from\x12\x16\n" +
+	"\x06leaves\x18\x04 \x01(\bR\x06leaves\"\\\n" +
 	"\fCircuitDelay\x12\x10\n" +
 	"\x03p50\x18\x01 \x01(\rR\x03p50\x12\x10\n" +
 	"\x03p99\x18\x02 \x01(\rR\x03p99\x12\x10\n" +

@@ -28,7 +28,8 @@ const mostKbps = 1_000_000_000
 // and kept, and what is read of it. Nobody writes to one that is in the store.
 type circuit struct {
 	*api.Circuit
-	ends []end // in the order of Ends
+	ends   []end // in the order of Ends
+	leaves map[end]bool
 
 	from, until time.Time // zero: from ever, for ever
 	loopUntil   time.Time
@@ -110,6 +111,9 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 		if err := checkLAN(c); err != nil {
 			return wrong("%w", err)
 		}
+		if err := c.readLeaves(); err != nil {
+			return wrong("%w", err)
+		}
 	}
 	if err := c.readTimes(); err != nil {
 		return wrong("%w", err)
@@ -144,12 +148,35 @@ func checkLAN(c *circuit) error {
 	return nil
 }
 
+// readLeaves reads which ends are leaves.
+func (c *circuit) readLeaves() error {
+	c.leaves = map[end]bool{}
+	for i, text := range c.Leaves {
+		e, err := parseEnd(text)
+		switch {
+		case err != nil:
+			return fmt.Errorf("leaf: %w", err)
+		case !slices.Contains(c.ends, e):
+			return fmt.Errorf("leaf %v: is none of its ends", e)
+		}
+		c.leaves[e], c.Leaves[i] = true, e.String()
+	}
+	slices.Sort(c.Leaves)
+	if c.Leaves = slices.Compact(c.Leaves); len(c.leaves) == len(c.ends) {
+		return fmt.Errorf("all its ends are leaves, which reach no other leaf: leave one out, which is a root then")
+	}
+	return nil
+}
+
+// leaf reports whether an end is a leaf.
+func (c *circuit) leaf(i int) bool { return c.leaves[c.ends[i]] }
+
 // supported returns an error if a circuit asks for what is not there.
 func supported(c *circuit) error {
 	var what string
 	switch {
-	case c.Type != vpls && (c.MaxMacs != 0 || c.Tree != ""):
-		what = "max_macs and tree, which are of a vpls,"
+	case c.Type != vpls && (c.MaxMacs != 0 || c.Tree != "" || len(c.Leaves) > 0):
+		what = "max_macs, tree and leaves, which are of a vpls,"
 	case c.NeverMove && (c.Type == vpls || c.local()):
 		what = "never_move, which is of a vpws between two switches,"
 	case overlaid(c.Transport) && chosen(c) != "":
@@ -166,7 +193,7 @@ func wanted(m *api.Circuit) *api.Circuit {
 		RateKbps: m.RateKbps, Protect: m.Protect, RevertAfterS: m.RevertAfterS, MaxDelayUs: m.MaxDelayUs, DiverseFrom: m.DiverseFrom,
 		IncludeAny: m.IncludeAny, IncludeAll: m.IncludeAll, ExcludeAny: m.ExcludeAny, Pin: slices.Clone(m.Pin), Priority: m.Priority,
 		From: m.From, Until: m.Until, MinMtu: m.MinMtu, MaxMacs: m.MaxMacs, StormKbps: m.StormKbps, Tree: m.Tree, Loops: slices.Clone(m.Loops), LoopsUntil: m.LoopsUntil,
-		NeverMove: m.NeverMove}
+		NeverMove: m.NeverMove, Leaves: slices.Clone(m.Leaves)}
 }
 
 // parse returns a stored circuit.

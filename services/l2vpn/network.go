@@ -168,9 +168,14 @@ func (n *network) branches(sw flow.DPID) bool {
 }
 
 // plant returns the tree of a vpls as it should be now, without labels.
-func (n *network) plant(c *circuit) ([]arc, error) {
+func (n *network) plant(c *circuit) (tree []arc, err error) {
 	if overlaid(c.Transport) {
-		return star(c.edges()), nil
+		tree = star(c.edges())
+	} else {
+		tree, err = n.core.segments(c.edges(), n.branches, c.Tree == "random", uint64(c.Id))
 	}
-	return n.core.segments(c.edges(), n.branches, c.Tree == "random", uint64(c.Id))
+	if len(c.leaves) > 0 {
+		tree = withLeaves(tree)
+	}
+	return tree, err
 }

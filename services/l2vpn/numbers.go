@@ -181,7 +181,7 @@ func (a *allocator) label(c *circuit, arcs []arc, undo *[]func()) (list []*api.C
 				c.Name, arc.to, a.labels.first, a.labels.last)
 		}
 		*undo = append(*undo, func() { a.labels.give(arc.to, label) })
-		list = append(list, &api.CircuitLabel{Dpid: arc.to.String(), Label: label, From: arc.from.String()})
+		list = append(list, &api.CircuitLabel{Dpid: arc.to.String(), Label: label, From: arc.from.String(), Leaves: arc.leaves})
 	}
 	return list, nil
 }

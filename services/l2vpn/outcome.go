@@ -170,7 +170,7 @@ func draft(c, old *circuit, cfg *Config, net *network) *circuit {
 		n.TreeLabels = old.TreeLabels
 	} else if arcs, err := net.plant(n); err == nil {
 		for _, a := range arcs {
-			n.TreeLabels = append(n.TreeLabels, &api.CircuitLabel{Dpid: a.to.String(), Label: flow.CircuitLabels, From: a.from.String()})
+			n.TreeLabels = append(n.TreeLabels, &api.CircuitLabel{Dpid: a.to.String(), Label: flow.CircuitLabels, From: a.from.String(), Leaves: a.leaves})
 		}
 	}
 	return n

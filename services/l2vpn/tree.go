@@ -16,6 +16,7 @@ import (
 type arc struct {
 	from, to flow.DPID
 	label    uint32
+	leaves   bool // it is for frames of leaves, which no leaf gets
 }
 
 // core is the links that are up, as far as trees know of them.
@@ -118,17 +119,33 @@ func contract(near map[flow.DPID][]flow.DPID, edges []flow.DPID) (list []arc) {
 
 // compare orders arcs by their switches.
 func (a arc) compare(b arc) int {
-	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
+	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.half(), b.half()))
 }
 
-// same reports whether two arcs have the same ends.
-func (a arc) same(b arc) bool { return a.from == b.from && a.to == b.to }
+// half returns which half of a tree an arc is of: 1 for frames of leaves.
+func (a arc) half() int {
+	if a.leaves {
+		return 1
+	}
+	return 0
+}
 
-// ahead returns the arcs on which frames to all go on from a switch: not back to that
-// from which they have come.
-func ahead(arcs []arc, at, from flow.DPID) (list []arc) {
+// same reports whether two arcs have the same ends, and are for the same frames.
+func (a arc) same(b arc) bool { return a.compare(b) == 0 }
+
+// withLeaves returns a tree, and the same once more for frames of leaves.
+func withLeaves(tree []arc) (list []arc) {
+	for _, a := range tree {
+		list = append(list, a, arc{from: a.from, to: a.to, leaves: true})
+	}
+	return list
+}
+
+// ahead returns the arcs on which frames to all, of leaves or of roots, go on from a switch: not
+// back to that from which they have come.
+func ahead(arcs []arc, at, from flow.DPID, leaves bool) (list []arc) {
 	for _, a := range arcs {
-		if a.from == at && a.to != from {
+		if a.from == at && a.to != from && a.leaves == leaves {
 			list = append(list, a)
 		}
 	}
@@ -141,7 +158,7 @@ func (c *circuit) arcs() (list []arc) {
 		from, err := flow.ParseDPID(l.From)
 		to, err2 := flow.ParseDPID(l.Dpid)
 		if err == nil && err2 == nil {
-			list = append(list, arc{from, to, l.Label})
+			list = append(list, arc{from, to, l.Label, l.Leaves})
 		}
 	}
 	return list
@@ -149,7 +166,7 @@ func (c *circuit) arcs() (list []arc) {
 
 // sameTree reports whether a vpls can have the tree of the circuit before.
 func (c *circuit) sameTree(old *circuit) bool {
-	return old != nil && old.Tree == c.Tree && overlaid(old.Transport) == overlaid(c.Transport) && slices.Equal(old.edges(), c.edges())
+	return old != nil && old.Tree == c.Tree && (len(old.leaves) > 0) == (len(c.leaves) > 0) && overlaid(old.Transport) == overlaid(c.Transport) && slices.Equal(old.edges(), c.edges())
 }
 
 // edges returns the switches of the ends.

@@ -20,13 +20,22 @@ type fabric struct {
 // bit, the number of the circuit, and of one that has come in here the label of its end.
 const lanBit = 1 << 63
 
+// leafBit marks those that a leaf has sent.
+const leafBit = 1 << 60
+
 func (c *circuit) number() uint64 { return lanBit | uint64(c.Id)<<20 }
 
 // anyEnd is the mask of tunnel_id for all ends of a vpls.
 const anyEnd = ^uint64(flow.LabelMax)
 
 // came returns the tunnel_id of frames from an end.
-func (c *circuit) came(i int) uint64 { return c.number() | uint64(c.Members[i].Label) }
+func (c *circuit) came(i int) uint64 {
+	n := c.number() | uint64(c.Members[i].Label)
+	if c.leaf(i) {
+		n |= leafBit
+	}
+	return n
+}
 
 // local returns the ends at a switch, by their index.
 func (f *fabric) local(sw flow.DPID) (list []int) {
@@ -62,7 +71,7 @@ func (s *set) lanEntries(f *fabric, sw flow.DPID) {
 	for _, tree := range f.trees {
 		for _, a := range tree {
 			if a.to == sw {
-				s.branch(f, a, ahead(tree, sw, a.from), local)
+				s.branch(f, a, ahead(tree, sw, a.from, a.leaves), local)
 			}
 		}
 	}
@@ -82,7 +91,7 @@ func (s *set) take(f *fabric, i int) {
 	acts = append(acts, flow.SetTunnelID(f.came(i)), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action())
 	spare := boundless // of all ends: a frame goes to all or to none
 	for to := range f.ends {
-		if to != i {
+		if f.reaches(i, to) {
 			spare = min(spare, f.spare(to, 0))
 		}
 	}
@@ -111,8 +120,8 @@ func (s *set) sender(f *fabric, i int) {
 // flood adds the entry that sends to all others what comes from an end and whose
 // destination is not known, and the meter that it passes.
 func (s *set) flood(f *fabric, i int, local []int) {
-	acts := f.copies(local, i)
-	if on := ahead(f.active, f.ends[i].at.Switch, 0); len(on) > 0 {
+	acts := f.copies(local, func(to int) bool { return f.reaches(i, to) })
+	if on := ahead(f.active, f.ends[i].at.Switch, 0, f.leaf(i)); len(on) > 0 {
 		if tunnels := f.onward(on); len(tunnels) > 0 {
 			acts = append(acts, flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(on[0].label), flow.SetMPLSTTL(labelTTL), flow.Encap(flow.PacketEthernet))
 			acts = append(acts, tunnels...)
@@ -136,11 +145,14 @@ func (f *fabric) onward(arcs []arc) (acts []flow.Action) {
 	return acts
 }
 
-// copies returns the actions that send a frame without tags to the ends of its
-// switch but one, and leave it as it was.
-func (f *fabric) copies(local []int, but int) (acts []flow.Action) {
+// reaches reports whether frames of an end may get to another.
+func (c *circuit) reaches(from, to int) bool { return from != to && !(c.leaf(from) && c.leaf(to)) }
+
+// copies returns the actions that send a frame without tags to those ends of its
+// switch that may get it, and leave it as it was.
+func (f *fabric) copies(local []int, gets func(i int) bool) (acts []flow.Action) {
 	for _, i := range local {
-		if i != but {
+		if gets(i) {
 			acts = append(acts, f.to(i)...)
 		}
 	}
@@ -200,7 +212,14 @@ func (s *set) destinations(f *fabric, sw flow.DPID, local []int) {
 			continue
 		}
 		far := f.ends[to]
-		e := flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityLANKnown, Match: flow.Match{}.WithTunnelIDMasked(f.number(), anyEnd).WithEthDst(mac)}
+		sent := anyEnd // by whom
+		switch {
+		case f.leaf(to):
+			s.enter(0, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityLANKnown, Match: flow.Match{}.WithTunnelIDMasked(f.number()|leafBit, anyEnd).WithEthDst(mac)})
+		case len(f.leaves) > 0:
+			sent &^= leafBit
+		}
+		e := flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityLANKnown, Match: flow.Match{}.WithTunnelIDMasked(f.number(), sent).WithEthDst(mac)}
 		if far.at.Switch == sw {
 			e.Apply = f.to(to)
 			s.enter(0, e)
@@ -221,11 +240,12 @@ func (s *set) branch(f *fabric, a arc, on []arc, local []int) {
 	if len(acts) > 0 {
 		acts = append([]flow.Action{flow.ForgetInPort(), flow.DecMPLSTTL()}, acts...) // a tunnel may go on where another has come from
 	}
-	if len(local) > 0 {
+	copies := f.copies(local, func(to int) bool { return !a.leaves || !f.leaf(to) })
+	if len(copies) > 0 {
 		acts = append(acts, flow.SetTunnelID(uint64(a.label)), flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet),
 			flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action())
 		s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags,
-			Match: flow.Match{}.WithTunnelID(uint64(a.label)), Apply: f.copies(local, -1)})
+			Match: flow.Match{}.WithTunnelID(uint64(a.label)), Apply: copies})
 	}
 	s.enter(0, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel,
 		Match: flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(a.label).WithMPLSBOS(1), Apply: acts})

@@ -1299,6 +1299,209 @@ func (x *Token) GetExpired() bool {
 	return false
 }
 
+// What NameSwitch is asked.
+type NameSwitchRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch, by its datapath identifier or its name.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Letters, digits, '-', '_' and '.'; at most 63, and more than hexadecimal digits. Empty: it has
+	// the name by which it calls itself, if no other does.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NameSwitchRequest) Reset() {
+	*x = NameSwitchRequest{}
+	mi := &file_gateway_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NameSwitchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NameSwitchRequest) ProtoMessage() {}
+
+func (x *NameSwitchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NameSwitchRequest.ProtoReflect.Descriptor instead.
+func (*NameSwitchRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *NameSwitchRequest) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+func (x *NameSwitchRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// The name of a switch.
+type SwitchName struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The switch: 16 hex digits.
+	Dpid string `protobuf:"bytes,1,opt,name=dpid,proto3" json:"dpid,omitempty"`
+	// Its name; empty if it has none.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Whether it was given by NameSwitch; else the switch calls itself so (dp_desc of OpenFlow).
+	Given         bool `protobuf:"varint,3,opt,name=given,proto3" json:"given,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwitchName) Reset() {
+	*x = SwitchName{}
+	mi := &file_gateway_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwitchName) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwitchName) ProtoMessage() {}
+
+func (x *SwitchName) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwitchName.ProtoReflect.Descriptor instead.
+func (*SwitchName) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SwitchName) GetDpid() string {
+	if x != nil {
+		return x.Dpid
+	}
+	return ""
+}
+
+func (x *SwitchName) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SwitchName) GetGiven() bool {
+	if x != nil {
+		return x.Given
+	}
+	return false
+}
+
+// What ListSwitchNames is asked.
+type ListSwitchNamesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSwitchNamesRequest) Reset() {
+	*x = ListSwitchNamesRequest{}
+	mi := &file_gateway_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSwitchNamesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSwitchNamesRequest) ProtoMessage() {}
+
+func (x *ListSwitchNamesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSwitchNamesRequest.ProtoReflect.Descriptor instead.
+func (*ListSwitchNamesRequest) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{19}
+}
+
+// The answer of ListSwitchNames.
+type ListSwitchNamesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the switches that have one, by their datapath identifiers.
+	Names         []*SwitchName `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSwitchNamesResponse) Reset() {
+	*x = ListSwitchNamesResponse{}
+	mi := &file_gateway_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSwitchNamesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSwitchNamesResponse) ProtoMessage() {}
+
+func (x *ListSwitchNamesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_gateway_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSwitchNamesResponse.ProtoReflect.Descriptor instead.
+func (*ListSwitchNamesResponse) Descriptor() ([]byte, []int) {
+	return file_gateway_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ListSwitchNamesResponse) GetNames() []*SwitchName {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
 // What ListTokens is asked.
 type ListTokensRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1308,7 +1511,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_gateway_proto_msgTypes[17]
+	mi := &file_gateway_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1523,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[17]
+	mi := &file_gateway_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1536,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{17}
+	return file_gateway_proto_rawDescGZIP(), []int{21}
 }
 
 // The answer of ListTokens.
@@ -1347,7 +1550,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_gateway_proto_msgTypes[18]
+	mi := &file_gateway_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1359,7 +1562,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[18]
+	mi := &file_gateway_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1372,7 +1575,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{18}
+	return file_gateway_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -1393,7 +1596,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_gateway_proto_msgTypes[19]
+	mi := &file_gateway_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1405,7 +1608,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[19]
+	mi := &file_gateway_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1418,7 +1621,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{19}
+	return file_gateway_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RevokeTokenRequest) GetName() string {
@@ -1439,7 +1642,7 @@ type RevokeTokenResponse struct {
 
 func (x *RevokeTokenResponse) Reset() {
 	*x = RevokeTokenResponse{}
-	mi := &file_gateway_proto_msgTypes[20]
+	mi := &file_gateway_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1451,7 +1654,7 @@ func (x *RevokeTokenResponse) String() string {
 func (*RevokeTokenResponse) ProtoMessage() {}
 
 func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[20]
+	mi := &file_gateway_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1464,7 +1667,7 @@ func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{20}
+	return file_gateway_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RevokeTokenResponse) GetRevoked() bool {
@@ -1493,7 +1696,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_gateway_proto_msgTypes[21]
+	mi := &file_gateway_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1505,7 +1708,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[21]
+	mi := &file_gateway_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1518,7 +1721,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{21}
+	return file_gateway_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListAuditRequest) GetWho() string {
@@ -1584,7 +1787,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_gateway_proto_msgTypes[22]
+	mi := &file_gateway_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1799,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[22]
+	mi := &file_gateway_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1812,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{22}
+	return file_gateway_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AuditRecord) GetTime() string {
@@ -1686,7 +1889,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_gateway_proto_msgTypes[23]
+	mi := &file_gateway_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1698,7 +1901,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[23]
+	mi := &file_gateway_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1711,7 +1914,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{23}
+	return file_gateway_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -1736,7 +1939,7 @@ type EventPosition struct {
 
 func (x *EventPosition) Reset() {
 	*x = EventPosition{}
-	mi := &file_gateway_proto_msgTypes[24]
+	mi := &file_gateway_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1748,7 +1951,7 @@ func (x *EventPosition) String() string {
 func (*EventPosition) ProtoMessage() {}
 
 func (x *EventPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[24]
+	mi := &file_gateway_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1761,7 +1964,7 @@ func (x *EventPosition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EventPosition.ProtoReflect.Descriptor instead.
 func (*EventPosition) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{24}
+	return file_gateway_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *EventPosition) GetEpoch() uint64 {
@@ -1800,7 +2003,7 @@ type ReadEventsRequest struct {
 
 func (x *ReadEventsRequest) Reset() {
 	*x = ReadEventsRequest{}
-	mi := &file_gateway_proto_msgTypes[25]
+	mi := &file_gateway_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1812,7 +2015,7 @@ func (x *ReadEventsRequest) String() string {
 func (*ReadEventsRequest) ProtoMessage() {}
 
 func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[25]
+	mi := &file_gateway_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1825,7 +2028,7 @@ func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
 func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{25}
+	return file_gateway_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReadEventsRequest) GetPosition() *EventPosition {
@@ -1867,7 +2070,7 @@ type ReadEventsResponse struct {
 
 func (x *ReadEventsResponse) Reset() {
 	*x = ReadEventsResponse{}
-	mi := &file_gateway_proto_msgTypes[26]
+	mi := &file_gateway_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1879,7 +2082,7 @@ func (x *ReadEventsResponse) String() string {
 func (*ReadEventsResponse) ProtoMessage() {}
 
 func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[26]
+	mi := &file_gateway_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1892,7 +2095,7 @@ func (x *ReadEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadEventsResponse.ProtoReflect.Descriptor instead.
 func (*ReadEventsResponse) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{26}
+	return file_gateway_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReadEventsResponse) GetPosition() *EventPosition {
@@ -1942,7 +2145,7 @@ type LoggedEvent struct {
 
 func (x *LoggedEvent) Reset() {
 	*x = LoggedEvent{}
-	mi := &file_gateway_proto_msgTypes[27]
+	mi := &file_gateway_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1954,7 +2157,7 @@ func (x *LoggedEvent) String() string {
 func (*LoggedEvent) ProtoMessage() {}
 
 func (x *LoggedEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_gateway_proto_msgTypes[27]
+	mi := &file_gateway_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1967,7 +2170,7 @@ func (x *LoggedEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoggedEvent.ProtoReflect.Descriptor instead.
 func (*LoggedEvent) Descriptor() ([]byte, []int) {
-	return file_gateway_proto_rawDescGZIP(), []int{27}
+	return file_gateway_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LoggedEvent) GetNumber() uint64 {
@@ -2120,7 +2323,18 @@ const file_gateway_proto_rawDesc = "" +
 	"\n" +
 	"created_by\x18\x04 \x01(\tR\tcreatedBy\x12\x18\n" +
 	"\aexpires\x18\x05 \x01(\tR\aexpires\x12\x18\n" +
-	"\aexpired\x18\x06 \x01(\bR\aexpired\"\x13\n" +
+	"\aexpired\x18\x06 \x01(\bR\aexpired\";\n" +
+	"\x11NameSwitchRequest\x12\x12\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"J\n" +
+	"\n" +
+	"SwitchName\x12\x12\n" +
+	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05given\x18\x03 \x01(\bR\x05given\"\x18\n" +
+	"\x16ListSwitchNamesRequest\"D\n" +
+	"\x17ListSwitchNamesResponse\x12)\n" +
+	"\x05names\x18\x01 \x03(\v2\x13.weft.v1.SwitchNameR\x05names\"\x13\n" +
 	"\x11ListTokensRequest\"<\n" +
 	"\x12ListTokensResponse\x12&\n" +
 	"\x06tokens\x18\x01 \x03(\v2\x0e.weft.v1.TokenR\x06tokens\"(\n" +
@@ -2164,7 +2378,7 @@ const file_gateway_proto_rawDesc = "" +
 	"\x04time\x18\x02 \x01(\tR\x04time\x12\x18\n" +
 	"\asubject\x18\x03 \x01(\tR\asubject\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\bR\x05state\x12*\n" +
-	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\xf9\x19\n" +
+	"\x05event\x18\x05 \x01(\v2\x14.google.protobuf.AnyR\x05event2\xe1\x1b\n" +
 	"\aGateway\x12U\n" +
 	"\aGetInfo\x12\x17.weft.v1.GetInfoRequest\x1a\r.weft.v1.Info\"\"\xea\xe0\x18\x1e\b\x01\"\fget services*\fGET /v1/info\x12c\n" +
 	"\n" +
@@ -2187,7 +2401,10 @@ const file_gateway_proto_rawDesc = "" +
 	"\bGetStore\x12\x18.weft.v1.GetStoreRequest\x1a\x14.weft.v1.StoreStatus\"#\xea\xe0\x18\x1f\b\x01\"\fstore status*\rGET /v1/store\x12p\n" +
 	"\tReadStore\x12\x19.weft.v1.ReadStoreRequest\x1a\x1a.weft.v1.ReadStoreResponse\",\xea\xe0\x18(\b\x03\"\fstore backup*\x16GET /v1/store/{bucket}\x12\x80\x01\n" +
 	"\vRepairStore\x12\x1b.weft.v1.RepairStoreRequest\x1a\x1c.weft.v1.RepairStoreResponse\"6\xea\xe0\x182\b\x03\x10\x01\"\fstore repair*\x1ePOST /v1/store/{bucket}:repair\x12c\n" +
-	"\vCreateToken\x12\x1b.weft.v1.CreateTokenRequest\x1a\x0e.weft.v1.Token\"'\xea\xe0\x18#\b\x03\x10\x01\"\ftoken create*\x0fPOST /v1/tokens\x12i\n" +
+	"\vCreateToken\x12\x1b.weft.v1.CreateTokenRequest\x1a\x0e.weft.v1.Token\"'\xea\xe0\x18#\b\x03\x10\x01\"\ftoken create*\x0fPOST /v1/tokens\x12r\n" +
+	"\n" +
+	"NameSwitch\x12\x1a.weft.v1.NameSwitchRequest\x1a\x13.weft.v1.SwitchName\"3\xea\xe0\x18/\b\x02\x10\x01\"\vswitch name*\x1cPUT /v1/switches/{dpid}/name\x12r\n" +
+	"\x0fListSwitchNames\x12\x1f.weft.v1.ListSwitchNamesRequest\x1a .weft.v1.ListSwitchNamesResponse\"\x1c\xea\xe0\x18\x18\b\x01*\x14GET /v1/switch-names\x12i\n" +
 	"\n" +
 	"ListTokens\x12\x1a.weft.v1.ListTokensRequest\x1a\x1b.weft.v1.ListTokensResponse\"\"\xea\xe0\x18\x1e\b\x03\"\n" +
 	"token list*\x0eGET /v1/tokens\x12z\n" +
@@ -2213,156 +2430,165 @@ func file_gateway_proto_rawDescGZIP() []byte {
 	return file_gateway_proto_rawDescData
 }
 
-var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_gateway_proto_goTypes = []any{
-	(*ListWorkersRequest)(nil),    // 0: weft.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),   // 1: weft.v1.ListWorkersResponse
-	(*StoreState)(nil),            // 2: weft.v1.StoreState
-	(*Worker)(nil),                // 3: weft.v1.Worker
-	(*WorkerService)(nil),         // 4: weft.v1.WorkerService
-	(*GetPlanRequest)(nil),        // 5: weft.v1.GetPlanRequest
-	(*Plan)(nil),                  // 6: weft.v1.Plan
-	(*ListPlansRequest)(nil),      // 7: weft.v1.ListPlansRequest
-	(*ListPlansResponse)(nil),     // 8: weft.v1.ListPlansResponse
-	(*RollbackPlanRequest)(nil),   // 9: weft.v1.RollbackPlanRequest
-	(*ApplyPlanRequest)(nil),      // 10: weft.v1.ApplyPlanRequest
-	(*ApplyPlanResponse)(nil),     // 11: weft.v1.ApplyPlanResponse
-	(*GetInfoRequest)(nil),        // 12: weft.v1.GetInfoRequest
-	(*Info)(nil),                  // 13: weft.v1.Info
-	(*ServiceInfo)(nil),           // 14: weft.v1.ServiceInfo
-	(*CreateTokenRequest)(nil),    // 15: weft.v1.CreateTokenRequest
-	(*Token)(nil),                 // 16: weft.v1.Token
-	(*ListTokensRequest)(nil),     // 17: weft.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),    // 18: weft.v1.ListTokensResponse
-	(*RevokeTokenRequest)(nil),    // 19: weft.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil),   // 20: weft.v1.RevokeTokenResponse
-	(*ListAuditRequest)(nil),      // 21: weft.v1.ListAuditRequest
-	(*AuditRecord)(nil),           // 22: weft.v1.AuditRecord
-	(*ListAuditResponse)(nil),     // 23: weft.v1.ListAuditResponse
-	(*EventPosition)(nil),         // 24: weft.v1.EventPosition
-	(*ReadEventsRequest)(nil),     // 25: weft.v1.ReadEventsRequest
-	(*ReadEventsResponse)(nil),    // 26: weft.v1.ReadEventsResponse
-	(*LoggedEvent)(nil),           // 27: weft.v1.LoggedEvent
-	nil,                           // 28: weft.v1.Worker.AddressesEntry
-	(*App)(nil),                   // 29: weft.v1.App
-	(*anypb.Any)(nil),             // 30: google.protobuf.Any
-	(*ReadWorkerLogRequest)(nil),  // 31: weft.v1.ReadWorkerLogRequest
-	(*ShowPlanRequest)(nil),       // 32: weft.v1.ShowPlanRequest
-	(*CheckPlanRequest)(nil),      // 33: weft.v1.CheckPlanRequest
-	(*DiffPlansRequest)(nil),      // 34: weft.v1.DiffPlansRequest
-	(*ExplainPlanRequest)(nil),    // 35: weft.v1.ExplainPlanRequest
-	(*ImportLabRequest)(nil),      // 36: weft.v1.ImportLabRequest
-	(*GetConfigRequest)(nil),      // 37: weft.v1.GetConfigRequest
-	(*ApplyConfigRequest)(nil),    // 38: weft.v1.ApplyConfigRequest
-	(*ListConfigsRequest)(nil),    // 39: weft.v1.ListConfigsRequest
-	(*RollbackConfigRequest)(nil), // 40: weft.v1.RollbackConfigRequest
-	(*GetStoreRequest)(nil),       // 41: weft.v1.GetStoreRequest
-	(*ReadStoreRequest)(nil),      // 42: weft.v1.ReadStoreRequest
-	(*RepairStoreRequest)(nil),    // 43: weft.v1.RepairStoreRequest
-	(*GetWorkRequest)(nil),        // 44: weft.v1.GetWorkRequest
-	(*GetScalingRequest)(nil),     // 45: weft.v1.GetScalingRequest
-	(*ListCrossingsRequest)(nil),  // 46: weft.v1.ListCrossingsRequest
-	(*TakeProfileRequest)(nil),    // 47: weft.v1.TakeProfileRequest
-	(*TracePacketRequest)(nil),    // 48: weft.v1.TracePacketRequest
-	(*WatchPacketsRequest)(nil),   // 49: weft.v1.WatchPacketsRequest
-	(*ReadWorkerLogResponse)(nil), // 50: weft.v1.ReadWorkerLogResponse
-	(*ShowPlanResponse)(nil),      // 51: weft.v1.ShowPlanResponse
-	(*CheckPlanResponse)(nil),     // 52: weft.v1.CheckPlanResponse
-	(*DiffPlansResponse)(nil),     // 53: weft.v1.DiffPlansResponse
-	(*ExplainPlanResponse)(nil),   // 54: weft.v1.ExplainPlanResponse
-	(*ImportLabResponse)(nil),     // 55: weft.v1.ImportLabResponse
-	(*Configuration)(nil),         // 56: weft.v1.Configuration
-	(*ApplyConfigResponse)(nil),   // 57: weft.v1.ApplyConfigResponse
-	(*ListConfigsResponse)(nil),   // 58: weft.v1.ListConfigsResponse
-	(*StoreStatus)(nil),           // 59: weft.v1.StoreStatus
-	(*ReadStoreResponse)(nil),     // 60: weft.v1.ReadStoreResponse
-	(*RepairStoreResponse)(nil),   // 61: weft.v1.RepairStoreResponse
-	(*GetWorkResponse)(nil),       // 62: weft.v1.GetWorkResponse
-	(*GetScalingResponse)(nil),    // 63: weft.v1.GetScalingResponse
-	(*ListCrossingsResponse)(nil), // 64: weft.v1.ListCrossingsResponse
-	(*TakeProfileResponse)(nil),   // 65: weft.v1.TakeProfileResponse
-	(*PacketTrace)(nil),           // 66: weft.v1.PacketTrace
-	(*WatchPacketsResponse)(nil),  // 67: weft.v1.WatchPacketsResponse
+	(*ListWorkersRequest)(nil),      // 0: weft.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),     // 1: weft.v1.ListWorkersResponse
+	(*StoreState)(nil),              // 2: weft.v1.StoreState
+	(*Worker)(nil),                  // 3: weft.v1.Worker
+	(*WorkerService)(nil),           // 4: weft.v1.WorkerService
+	(*GetPlanRequest)(nil),          // 5: weft.v1.GetPlanRequest
+	(*Plan)(nil),                    // 6: weft.v1.Plan
+	(*ListPlansRequest)(nil),        // 7: weft.v1.ListPlansRequest
+	(*ListPlansResponse)(nil),       // 8: weft.v1.ListPlansResponse
+	(*RollbackPlanRequest)(nil),     // 9: weft.v1.RollbackPlanRequest
+	(*ApplyPlanRequest)(nil),        // 10: weft.v1.ApplyPlanRequest
+	(*ApplyPlanResponse)(nil),       // 11: weft.v1.ApplyPlanResponse
+	(*GetInfoRequest)(nil),          // 12: weft.v1.GetInfoRequest
+	(*Info)(nil),                    // 13: weft.v1.Info
+	(*ServiceInfo)(nil),             // 14: weft.v1.ServiceInfo
+	(*CreateTokenRequest)(nil),      // 15: weft.v1.CreateTokenRequest
+	(*Token)(nil),                   // 16: weft.v1.Token
+	(*NameSwitchRequest)(nil),       // 17: weft.v1.NameSwitchRequest
+	(*SwitchName)(nil),              // 18: weft.v1.SwitchName
+	(*ListSwitchNamesRequest)(nil),  // 19: weft.v1.ListSwitchNamesRequest
+	(*ListSwitchNamesResponse)(nil), // 20: weft.v1.ListSwitchNamesResponse
+	(*ListTokensRequest)(nil),       // 21: weft.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),      // 22: weft.v1.ListTokensResponse
+	(*RevokeTokenRequest)(nil),      // 23: weft.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),     // 24: weft.v1.RevokeTokenResponse
+	(*ListAuditRequest)(nil),        // 25: weft.v1.ListAuditRequest
+	(*AuditRecord)(nil),             // 26: weft.v1.AuditRecord
+	(*ListAuditResponse)(nil),       // 27: weft.v1.ListAuditResponse
+	(*EventPosition)(nil),           // 28: weft.v1.EventPosition
+	(*ReadEventsRequest)(nil),       // 29: weft.v1.ReadEventsRequest
+	(*ReadEventsResponse)(nil),      // 30: weft.v1.ReadEventsResponse
+	(*LoggedEvent)(nil),             // 31: weft.v1.LoggedEvent
+	nil,                             // 32: weft.v1.Worker.AddressesEntry
+	(*App)(nil),                     // 33: weft.v1.App
+	(*anypb.Any)(nil),               // 34: google.protobuf.Any
+	(*ReadWorkerLogRequest)(nil),    // 35: weft.v1.ReadWorkerLogRequest
+	(*ShowPlanRequest)(nil),         // 36: weft.v1.ShowPlanRequest
+	(*CheckPlanRequest)(nil),        // 37: weft.v1.CheckPlanRequest
+	(*DiffPlansRequest)(nil),        // 38: weft.v1.DiffPlansRequest
+	(*ExplainPlanRequest)(nil),      // 39: weft.v1.ExplainPlanRequest
+	(*ImportLabRequest)(nil),        // 40: weft.v1.ImportLabRequest
+	(*GetConfigRequest)(nil),        // 41: weft.v1.GetConfigRequest
+	(*ApplyConfigRequest)(nil),      // 42: weft.v1.ApplyConfigRequest
+	(*ListConfigsRequest)(nil),      // 43: weft.v1.ListConfigsRequest
+	(*RollbackConfigRequest)(nil),   // 44: weft.v1.RollbackConfigRequest
+	(*GetStoreRequest)(nil),         // 45: weft.v1.GetStoreRequest
+	(*ReadStoreRequest)(nil),        // 46: weft.v1.ReadStoreRequest
+	(*RepairStoreRequest)(nil),      // 47: weft.v1.RepairStoreRequest
+	(*GetWorkRequest)(nil),          // 48: weft.v1.GetWorkRequest
+	(*GetScalingRequest)(nil),       // 49: weft.v1.GetScalingRequest
+	(*ListCrossingsRequest)(nil),    // 50: weft.v1.ListCrossingsRequest
+	(*TakeProfileRequest)(nil),      // 51: weft.v1.TakeProfileRequest
+	(*TracePacketRequest)(nil),      // 52: weft.v1.TracePacketRequest
+	(*WatchPacketsRequest)(nil),     // 53: weft.v1.WatchPacketsRequest
+	(*ReadWorkerLogResponse)(nil),   // 54: weft.v1.ReadWorkerLogResponse
+	(*ShowPlanResponse)(nil),        // 55: weft.v1.ShowPlanResponse
+	(*CheckPlanResponse)(nil),       // 56: weft.v1.CheckPlanResponse
+	(*DiffPlansResponse)(nil),       // 57: weft.v1.DiffPlansResponse
+	(*ExplainPlanResponse)(nil),     // 58: weft.v1.ExplainPlanResponse
+	(*ImportLabResponse)(nil),       // 59: weft.v1.ImportLabResponse
+	(*Configuration)(nil),           // 60: weft.v1.Configuration
+	(*ApplyConfigResponse)(nil),     // 61: weft.v1.ApplyConfigResponse
+	(*ListConfigsResponse)(nil),     // 62: weft.v1.ListConfigsResponse
+	(*StoreStatus)(nil),             // 63: weft.v1.StoreStatus
+	(*ReadStoreResponse)(nil),       // 64: weft.v1.ReadStoreResponse
+	(*RepairStoreResponse)(nil),     // 65: weft.v1.RepairStoreResponse
+	(*GetWorkResponse)(nil),         // 66: weft.v1.GetWorkResponse
+	(*GetScalingResponse)(nil),      // 67: weft.v1.GetScalingResponse
+	(*ListCrossingsResponse)(nil),   // 68: weft.v1.ListCrossingsResponse
+	(*TakeProfileResponse)(nil),     // 69: weft.v1.TakeProfileResponse
+	(*PacketTrace)(nil),             // 70: weft.v1.PacketTrace
+	(*WatchPacketsResponse)(nil),    // 71: weft.v1.WatchPacketsResponse
 }
 var file_gateway_proto_depIdxs = []int32{
 	3,  // 0: weft.v1.ListWorkersResponse.workers:type_name -> weft.v1.Worker
 	2,  // 1: weft.v1.ListWorkersResponse.store:type_name -> weft.v1.StoreState
 	4,  // 2: weft.v1.Worker.services:type_name -> weft.v1.WorkerService
-	28, // 3: weft.v1.Worker.addresses:type_name -> weft.v1.Worker.AddressesEntry
-	29, // 4: weft.v1.Worker.apps:type_name -> weft.v1.App
+	32, // 3: weft.v1.Worker.addresses:type_name -> weft.v1.Worker.AddressesEntry
+	33, // 4: weft.v1.Worker.apps:type_name -> weft.v1.App
 	6,  // 5: weft.v1.ListPlansResponse.plans:type_name -> weft.v1.Plan
 	14, // 6: weft.v1.Info.services:type_name -> weft.v1.ServiceInfo
-	16, // 7: weft.v1.ListTokensResponse.tokens:type_name -> weft.v1.Token
-	22, // 8: weft.v1.ListAuditResponse.records:type_name -> weft.v1.AuditRecord
-	24, // 9: weft.v1.ReadEventsRequest.position:type_name -> weft.v1.EventPosition
-	24, // 10: weft.v1.ReadEventsResponse.position:type_name -> weft.v1.EventPosition
-	27, // 11: weft.v1.ReadEventsResponse.events:type_name -> weft.v1.LoggedEvent
-	30, // 12: weft.v1.LoggedEvent.event:type_name -> google.protobuf.Any
-	12, // 13: weft.v1.Gateway.GetInfo:input_type -> weft.v1.GetInfoRequest
-	25, // 14: weft.v1.Gateway.ReadEvents:input_type -> weft.v1.ReadEventsRequest
-	0,  // 15: weft.v1.Gateway.ListWorkers:input_type -> weft.v1.ListWorkersRequest
-	31, // 16: weft.v1.Gateway.ReadWorkerLog:input_type -> weft.v1.ReadWorkerLogRequest
-	5,  // 17: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
-	10, // 18: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
-	7,  // 19: weft.v1.Gateway.ListPlans:input_type -> weft.v1.ListPlansRequest
-	9,  // 20: weft.v1.Gateway.RollbackPlan:input_type -> weft.v1.RollbackPlanRequest
-	32, // 21: weft.v1.Gateway.ShowPlan:input_type -> weft.v1.ShowPlanRequest
-	33, // 22: weft.v1.Gateway.CheckPlan:input_type -> weft.v1.CheckPlanRequest
-	34, // 23: weft.v1.Gateway.DiffPlans:input_type -> weft.v1.DiffPlansRequest
-	35, // 24: weft.v1.Gateway.ExplainPlan:input_type -> weft.v1.ExplainPlanRequest
-	36, // 25: weft.v1.Gateway.ImportLab:input_type -> weft.v1.ImportLabRequest
-	37, // 26: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
-	38, // 27: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
-	39, // 28: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
-	40, // 29: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
-	41, // 30: weft.v1.Gateway.GetStore:input_type -> weft.v1.GetStoreRequest
-	42, // 31: weft.v1.Gateway.ReadStore:input_type -> weft.v1.ReadStoreRequest
-	43, // 32: weft.v1.Gateway.RepairStore:input_type -> weft.v1.RepairStoreRequest
-	15, // 33: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
-	17, // 34: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
-	19, // 35: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
-	21, // 36: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
-	44, // 37: weft.v1.Gateway.GetWork:input_type -> weft.v1.GetWorkRequest
-	45, // 38: weft.v1.Gateway.GetScaling:input_type -> weft.v1.GetScalingRequest
-	46, // 39: weft.v1.Gateway.ListCrossings:input_type -> weft.v1.ListCrossingsRequest
-	47, // 40: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
-	48, // 41: weft.v1.Gateway.TracePacket:input_type -> weft.v1.TracePacketRequest
-	49, // 42: weft.v1.Gateway.WatchPackets:input_type -> weft.v1.WatchPacketsRequest
-	13, // 43: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
-	26, // 44: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
-	1,  // 45: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
-	50, // 46: weft.v1.Gateway.ReadWorkerLog:output_type -> weft.v1.ReadWorkerLogResponse
-	6,  // 47: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
-	11, // 48: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
-	8,  // 49: weft.v1.Gateway.ListPlans:output_type -> weft.v1.ListPlansResponse
-	11, // 50: weft.v1.Gateway.RollbackPlan:output_type -> weft.v1.ApplyPlanResponse
-	51, // 51: weft.v1.Gateway.ShowPlan:output_type -> weft.v1.ShowPlanResponse
-	52, // 52: weft.v1.Gateway.CheckPlan:output_type -> weft.v1.CheckPlanResponse
-	53, // 53: weft.v1.Gateway.DiffPlans:output_type -> weft.v1.DiffPlansResponse
-	54, // 54: weft.v1.Gateway.ExplainPlan:output_type -> weft.v1.ExplainPlanResponse
-	55, // 55: weft.v1.Gateway.ImportLab:output_type -> weft.v1.ImportLabResponse
-	56, // 56: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
-	57, // 57: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
-	58, // 58: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
-	57, // 59: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
-	59, // 60: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
-	60, // 61: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
-	61, // 62: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
-	16, // 63: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
-	18, // 64: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
-	20, // 65: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
-	23, // 66: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
-	62, // 67: weft.v1.Gateway.GetWork:output_type -> weft.v1.GetWorkResponse
-	63, // 68: weft.v1.Gateway.GetScaling:output_type -> weft.v1.GetScalingResponse
-	64, // 69: weft.v1.Gateway.ListCrossings:output_type -> weft.v1.ListCrossingsResponse
-	65, // 70: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
-	66, // 71: weft.v1.Gateway.TracePacket:output_type -> weft.v1.PacketTrace
-	67, // 72: weft.v1.Gateway.WatchPackets:output_type -> weft.v1.WatchPacketsResponse
-	43, // [43:73] is the sub-list for method output_type
-	13, // [13:43] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	18, // 7: weft.v1.ListSwitchNamesResponse.names:type_name -> weft.v1.SwitchName
+	16, // 8: weft.v1.ListTokensResponse.tokens:type_name -> weft.v1.Token
+	26, // 9: weft.v1.ListAuditResponse.records:type_name -> weft.v1.AuditRecord
+	28, // 10: weft.v1.ReadEventsRequest.position:type_name -> weft.v1.EventPosition
+	28, // 11: weft.v1.ReadEventsResponse.position:type_name -> weft.v1.EventPosition
+	31, // 12: weft.v1.ReadEventsResponse.events:type_name -> weft.v1.LoggedEvent
+	34, // 13: weft.v1.LoggedEvent.event:type_name -> google.protobuf.Any
+	12, // 14: weft.v1.Gateway.GetInfo:input_type -> weft.v1.GetInfoRequest
+	29, // 15: weft.v1.Gateway.ReadEvents:input_type -> weft.v1.ReadEventsRequest
+	0,  // 16: weft.v1.Gateway.ListWorkers:input_type -> weft.v1.ListWorkersRequest
+	35, // 17: weft.v1.Gateway.ReadWorkerLog:input_type -> weft.v1.ReadWorkerLogRequest
+	5,  // 18: weft.v1.Gateway.GetPlan:input_type -> weft.v1.GetPlanRequest
+	10, // 19: weft.v1.Gateway.ApplyPlan:input_type -> weft.v1.ApplyPlanRequest
+	7,  // 20: weft.v1.Gateway.ListPlans:input_type -> weft.v1.ListPlansRequest
+	9,  // 21: weft.v1.Gateway.RollbackPlan:input_type -> weft.v1.RollbackPlanRequest
+	36, // 22: weft.v1.Gateway.ShowPlan:input_type -> weft.v1.ShowPlanRequest
+	37, // 23: weft.v1.Gateway.CheckPlan:input_type -> weft.v1.CheckPlanRequest
+	38, // 24: weft.v1.Gateway.DiffPlans:input_type -> weft.v1.DiffPlansRequest
+	39, // 25: weft.v1.Gateway.ExplainPlan:input_type -> weft.v1.ExplainPlanRequest
+	40, // 26: weft.v1.Gateway.ImportLab:input_type -> weft.v1.ImportLabRequest
+	41, // 27: weft.v1.Gateway.GetConfig:input_type -> weft.v1.GetConfigRequest
+	42, // 28: weft.v1.Gateway.ApplyConfig:input_type -> weft.v1.ApplyConfigRequest
+	43, // 29: weft.v1.Gateway.ListConfigs:input_type -> weft.v1.ListConfigsRequest
+	44, // 30: weft.v1.Gateway.RollbackConfig:input_type -> weft.v1.RollbackConfigRequest
+	45, // 31: weft.v1.Gateway.GetStore:input_type -> weft.v1.GetStoreRequest
+	46, // 32: weft.v1.Gateway.ReadStore:input_type -> weft.v1.ReadStoreRequest
+	47, // 33: weft.v1.Gateway.RepairStore:input_type -> weft.v1.RepairStoreRequest
+	15, // 34: weft.v1.Gateway.CreateToken:input_type -> weft.v1.CreateTokenRequest
+	17, // 35: weft.v1.Gateway.NameSwitch:input_type -> weft.v1.NameSwitchRequest
+	19, // 36: weft.v1.Gateway.ListSwitchNames:input_type -> weft.v1.ListSwitchNamesRequest
+	21, // 37: weft.v1.Gateway.ListTokens:input_type -> weft.v1.ListTokensRequest
+	23, // 38: weft.v1.Gateway.RevokeToken:input_type -> weft.v1.RevokeTokenRequest
+	25, // 39: weft.v1.Gateway.ListAudit:input_type -> weft.v1.ListAuditRequest
+	48, // 40: weft.v1.Gateway.GetWork:input_type -> weft.v1.GetWorkRequest
+	49, // 41: weft.v1.Gateway.GetScaling:input_type -> weft.v1.GetScalingRequest
+	50, // 42: weft.v1.Gateway.ListCrossings:input_type -> weft.v1.ListCrossingsRequest
+	51, // 43: weft.v1.Gateway.TakeProfile:input_type -> weft.v1.TakeProfileRequest
+	52, // 44: weft.v1.Gateway.TracePacket:input_type -> weft.v1.TracePacketRequest
+	53, // 45: weft.v1.Gateway.WatchPackets:input_type -> weft.v1.WatchPacketsRequest
+	13, // 46: weft.v1.Gateway.GetInfo:output_type -> weft.v1.Info
+	30, // 47: weft.v1.Gateway.ReadEvents:output_type -> weft.v1.ReadEventsResponse
+	1,  // 48: weft.v1.Gateway.ListWorkers:output_type -> weft.v1.ListWorkersResponse
+	54, // 49: weft.v1.Gateway.ReadWorkerLog:output_type -> weft.v1.ReadWorkerLogResponse
+	6,  // 50: weft.v1.Gateway.GetPlan:output_type -> weft.v1.Plan
+	11, // 51: weft.v1.Gateway.ApplyPlan:output_type -> weft.v1.ApplyPlanResponse
+	8,  // 52: weft.v1.Gateway.ListPlans:output_type -> weft.v1.ListPlansResponse
+	11, // 53: weft.v1.Gateway.RollbackPlan:output_type -> weft.v1.ApplyPlanResponse
+	55, // 54: weft.v1.Gateway.ShowPlan:output_type -> weft.v1.ShowPlanResponse
+	56, // 55: weft.v1.Gateway.CheckPlan:output_type -> weft.v1.CheckPlanResponse
+	57, // 56: weft.v1.Gateway.DiffPlans:output_type -> weft.v1.DiffPlansResponse
+	58, // 57: weft.v1.Gateway.ExplainPlan:output_type -> weft.v1.ExplainPlanResponse
+	59, // 58: weft.v1.Gateway.ImportLab:output_type -> weft.v1.ImportLabResponse
+	60, // 59: weft.v1.Gateway.GetConfig:output_type -> weft.v1.Configuration
+	61, // 60: weft.v1.Gateway.ApplyConfig:output_type -> weft.v1.ApplyConfigResponse
+	62, // 61: weft.v1.Gateway.ListConfigs:output_type -> weft.v1.ListConfigsResponse
+	61, // 62: weft.v1.Gateway.RollbackConfig:output_type -> weft.v1.ApplyConfigResponse
+	63, // 63: weft.v1.Gateway.GetStore:output_type -> weft.v1.StoreStatus
+	64, // 64: weft.v1.Gateway.ReadStore:output_type -> weft.v1.ReadStoreResponse
+	65, // 65: weft.v1.Gateway.RepairStore:output_type -> weft.v1.RepairStoreResponse
+	16, // 66: weft.v1.Gateway.CreateToken:output_type -> weft.v1.Token
+	18, // 67: weft.v1.Gateway.NameSwitch:output_type -> weft.v1.SwitchName
+	20, // 68: weft.v1.Gateway.ListSwitchNames:output_type -> weft.v1.ListSwitchNamesResponse
+	22, // 69: weft.v1.Gateway.ListTokens:output_type -> weft.v1.ListTokensResponse
+	24, // 70: weft.v1.Gateway.RevokeToken:output_type -> weft.v1.RevokeTokenResponse
+	27, // 71: weft.v1.Gateway.ListAudit:output_type -> weft.v1.ListAuditResponse
+	66, // 72: weft.v1.Gateway.GetWork:output_type -> weft.v1.GetWorkResponse
+	67, // 73: weft.v1.Gateway.GetScaling:output_type -> weft.v1.GetScalingResponse
+	68, // 74: weft.v1.Gateway.ListCrossings:output_type -> weft.v1.ListCrossingsResponse
+	69, // 75: weft.v1.Gateway.TakeProfile:output_type -> weft.v1.TakeProfileResponse
+	70, // 76: weft.v1.Gateway.TracePacket:output_type -> weft.v1.PacketTrace
+	71, // 77: weft.v1.Gateway.WatchPackets:output_type -> weft.v1.WatchPacketsResponse
+	46, // [46:78] is the sub-list for method output_type
+	14, // [14:46] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_gateway_proto_init() }
@@ -2388,7 +2614,7 @@ func file_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_gateway_proto_rawDesc), len(file_gateway_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

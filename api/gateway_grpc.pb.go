@@ -19,36 +19,38 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Gateway_GetInfo_FullMethodName        = "/weft.v1.Gateway/GetInfo"
-	Gateway_ReadEvents_FullMethodName     = "/weft.v1.Gateway/ReadEvents"
-	Gateway_ListWorkers_FullMethodName    = "/weft.v1.Gateway/ListWorkers"
-	Gateway_ReadWorkerLog_FullMethodName  = "/weft.v1.Gateway/ReadWorkerLog"
-	Gateway_GetPlan_FullMethodName        = "/weft.v1.Gateway/GetPlan"
-	Gateway_ApplyPlan_FullMethodName      = "/weft.v1.Gateway/ApplyPlan"
-	Gateway_ListPlans_FullMethodName      = "/weft.v1.Gateway/ListPlans"
-	Gateway_RollbackPlan_FullMethodName   = "/weft.v1.Gateway/RollbackPlan"
-	Gateway_ShowPlan_FullMethodName       = "/weft.v1.Gateway/ShowPlan"
-	Gateway_CheckPlan_FullMethodName      = "/weft.v1.Gateway/CheckPlan"
-	Gateway_DiffPlans_FullMethodName      = "/weft.v1.Gateway/DiffPlans"
-	Gateway_ExplainPlan_FullMethodName    = "/weft.v1.Gateway/ExplainPlan"
-	Gateway_ImportLab_FullMethodName      = "/weft.v1.Gateway/ImportLab"
-	Gateway_GetConfig_FullMethodName      = "/weft.v1.Gateway/GetConfig"
-	Gateway_ApplyConfig_FullMethodName    = "/weft.v1.Gateway/ApplyConfig"
-	Gateway_ListConfigs_FullMethodName    = "/weft.v1.Gateway/ListConfigs"
-	Gateway_RollbackConfig_FullMethodName = "/weft.v1.Gateway/RollbackConfig"
-	Gateway_GetStore_FullMethodName       = "/weft.v1.Gateway/GetStore"
-	Gateway_ReadStore_FullMethodName      = "/weft.v1.Gateway/ReadStore"
-	Gateway_RepairStore_FullMethodName    = "/weft.v1.Gateway/RepairStore"
-	Gateway_CreateToken_FullMethodName    = "/weft.v1.Gateway/CreateToken"
-	Gateway_ListTokens_FullMethodName     = "/weft.v1.Gateway/ListTokens"
-	Gateway_RevokeToken_FullMethodName    = "/weft.v1.Gateway/RevokeToken"
-	Gateway_ListAudit_FullMethodName      = "/weft.v1.Gateway/ListAudit"
-	Gateway_GetWork_FullMethodName        = "/weft.v1.Gateway/GetWork"
-	Gateway_GetScaling_FullMethodName     = "/weft.v1.Gateway/GetScaling"
-	Gateway_ListCrossings_FullMethodName  = "/weft.v1.Gateway/ListCrossings"
-	Gateway_TakeProfile_FullMethodName    = "/weft.v1.Gateway/TakeProfile"
-	Gateway_TracePacket_FullMethodName    = "/weft.v1.Gateway/TracePacket"
-	Gateway_WatchPackets_FullMethodName   = "/weft.v1.Gateway/WatchPackets"
+	Gateway_GetInfo_FullMethodName         = "/weft.v1.Gateway/GetInfo"
+	Gateway_ReadEvents_FullMethodName      = "/weft.v1.Gateway/ReadEvents"
+	Gateway_ListWorkers_FullMethodName     = "/weft.v1.Gateway/ListWorkers"
+	Gateway_ReadWorkerLog_FullMethodName   = "/weft.v1.Gateway/ReadWorkerLog"
+	Gateway_GetPlan_FullMethodName         = "/weft.v1.Gateway/GetPlan"
+	Gateway_ApplyPlan_FullMethodName       = "/weft.v1.Gateway/ApplyPlan"
+	Gateway_ListPlans_FullMethodName       = "/weft.v1.Gateway/ListPlans"
+	Gateway_RollbackPlan_FullMethodName    = "/weft.v1.Gateway/RollbackPlan"
+	Gateway_ShowPlan_FullMethodName        = "/weft.v1.Gateway/ShowPlan"
+	Gateway_CheckPlan_FullMethodName       = "/weft.v1.Gateway/CheckPlan"
+	Gateway_DiffPlans_FullMethodName       = "/weft.v1.Gateway/DiffPlans"
+	Gateway_ExplainPlan_FullMethodName     = "/weft.v1.Gateway/ExplainPlan"
+	Gateway_ImportLab_FullMethodName       = "/weft.v1.Gateway/ImportLab"
+	Gateway_GetConfig_FullMethodName       = "/weft.v1.Gateway/GetConfig"
+	Gateway_ApplyConfig_FullMethodName     = "/weft.v1.Gateway/ApplyConfig"
+	Gateway_ListConfigs_FullMethodName     = "/weft.v1.Gateway/ListConfigs"
+	Gateway_RollbackConfig_FullMethodName  = "/weft.v1.Gateway/RollbackConfig"
+	Gateway_GetStore_FullMethodName        = "/weft.v1.Gateway/GetStore"
+	Gateway_ReadStore_FullMethodName       = "/weft.v1.Gateway/ReadStore"
+	Gateway_RepairStore_FullMethodName     = "/weft.v1.Gateway/RepairStore"
+	Gateway_CreateToken_FullMethodName     = "/weft.v1.Gateway/CreateToken"
+	Gateway_NameSwitch_FullMethodName      = "/weft.v1.Gateway/NameSwitch"
+	Gateway_ListSwitchNames_FullMethodName = "/weft.v1.Gateway/ListSwitchNames"
+	Gateway_ListTokens_FullMethodName      = "/weft.v1.Gateway/ListTokens"
+	Gateway_RevokeToken_FullMethodName     = "/weft.v1.Gateway/RevokeToken"
+	Gateway_ListAudit_FullMethodName       = "/weft.v1.Gateway/ListAudit"
+	Gateway_GetWork_FullMethodName         = "/weft.v1.Gateway/GetWork"
+	Gateway_GetScaling_FullMethodName      = "/weft.v1.Gateway/GetScaling"
+	Gateway_ListCrossings_FullMethodName   = "/weft.v1.Gateway/ListCrossings"
+	Gateway_TakeProfile_FullMethodName     = "/weft.v1.Gateway/TakeProfile"
+	Gateway_TracePacket_FullMethodName     = "/weft.v1.Gateway/TracePacket"
+	Gateway_WatchPackets_FullMethodName    = "/weft.v1.Gateway/WatchPackets"
 )
 
 // GatewayClient is the client API for Gateway service.
@@ -105,6 +107,11 @@ type GatewayClient interface {
 	RepairStore(ctx context.Context, in *RepairStoreRequest, opts ...grpc.CallOption) (*RepairStoreResponse, error)
 	// Lets in a client by a token of a name, with a role.
 	CreateToken(ctx context.Context, in *CreateTokenRequest, opts ...grpc.CallOption) (*Token, error)
+	// Gives a switch a name, or takes it away. AlreadyExists if another switch has the name, or calls
+	// itself so; InvalidArgument if it can be read as a datapath identifier.
+	NameSwitch(ctx context.Context, in *NameSwitchRequest, opts ...grpc.CallOption) (*SwitchName, error)
+	// The names of switches, by which all requests may call them.
+	ListSwitchNames(ctx context.Context, in *ListSwitchNamesRequest, opts ...grpc.CallOption) (*ListSwitchNamesResponse, error)
 	// The tokens that there are; what they are, nobody can tell.
 	ListTokens(ctx context.Context, in *ListTokensRequest, opts ...grpc.CallOption) (*ListTokensResponse, error)
 	// Ends a token.
@@ -347,6 +354,26 @@ func (c *gatewayClient) CreateToken(ctx context.Context, in *CreateTokenRequest,
 	return out, nil
 }
 
+func (c *gatewayClient) NameSwitch(ctx context.Context, in *NameSwitchRequest, opts ...grpc.CallOption) (*SwitchName, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SwitchName)
+	err := c.cc.Invoke(ctx, Gateway_NameSwitch_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayClient) ListSwitchNames(ctx context.Context, in *ListSwitchNamesRequest, opts ...grpc.CallOption) (*ListSwitchNamesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSwitchNamesResponse)
+	err := c.cc.Invoke(ctx, Gateway_ListSwitchNames_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *gatewayClient) ListTokens(ctx context.Context, in *ListTokensRequest, opts ...grpc.CallOption) (*ListTokensResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListTokensResponse)
@@ -491,6 +518,11 @@ type GatewayServer interface {
 	RepairStore(context.Context, *RepairStoreRequest) (*RepairStoreResponse, error)
 	// Lets in a client by a token of a name, with a role.
 	CreateToken(context.Context, *CreateTokenRequest) (*Token, error)
+	// Gives a switch a name, or takes it away. AlreadyExists if another switch has the name, or calls
+	// itself so; InvalidArgument if it can be read as a datapath identifier.
+	NameSwitch(context.Context, *NameSwitchRequest) (*SwitchName, error)
+	// The names of switches, by which all requests may call them.
+	ListSwitchNames(context.Context, *ListSwitchNamesRequest) (*ListSwitchNamesResponse, error)
 	// The tokens that there are; what they are, nobody can tell.
 	ListTokens(context.Context, *ListTokensRequest) (*ListTokensResponse, error)
 	// Ends a token.
@@ -585,6 +617,12 @@ func (UnimplementedGatewayServer) RepairStore(context.Context, *RepairStoreReque
 }
 func (UnimplementedGatewayServer) CreateToken(context.Context, *CreateTokenRequest) (*Token, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateToken not implemented")
+}
+func (UnimplementedGatewayServer) NameSwitch(context.Context, *NameSwitchRequest) (*SwitchName, error) {
+	return nil, status.Error(codes.Unimplemented, "method NameSwitch not implemented")
+}
+func (UnimplementedGatewayServer) ListSwitchNames(context.Context, *ListSwitchNamesRequest) (*ListSwitchNamesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSwitchNames not implemented")
 }
 func (UnimplementedGatewayServer) ListTokens(context.Context, *ListTokensRequest) (*ListTokensResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListTokens not implemented")
@@ -1012,6 +1050,42 @@ func _Gateway_CreateToken_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Gateway_NameSwitch_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(NameSwitchRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).NameSwitch(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_NameSwitch_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).NameSwitch(ctx, req.(*NameSwitchRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Gateway_ListSwitchNames_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSwitchNamesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServer).ListSwitchNames(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Gateway_ListSwitchNames_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServer).ListSwitchNames(ctx, req.(*ListSwitchNamesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Gateway_ListTokens_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListTokensRequest)
 	if err := dec(in); err != nil {
@@ -1264,6 +1338,14 @@ var Gateway_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CreateToken",
 			Handler:    _Gateway_CreateToken_Handler,
+		},
+		{
+			MethodName: "NameSwitch",
+			Handler:    _Gateway_NameSwitch_Handler,
+		},
+		{
+			MethodName: "ListSwitchNames",
+			Handler:    _Gateway_ListSwitchNames_Handler,
 		},
 		{
 			MethodName: "ListTokens",

@@ -2709,13 +2709,13 @@ var File_l2vpn_proto protoreflect.FileDescriptor
 
 const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
-	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x9a\x1b\n" +
+	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xac\x1b\n" +
 	"\aCircuit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12c\n" +
 	"\x04type\x18\x02 \x01(\tBO\x92\xe1\x18K\n" +
-	"Cvpws: two ends; vpls: two or more, among which addresses are learnt\x1a\x04vpwsR\x04type\x12\x9b\x01\n" +
-	"\x04ends\x18\x03 \x03(\tB\x86\x01\x92\xe1\x18\x81\x01\n" +
-	"zan end, SWITCH:PORT, SWITCH:PORT/VLANS or SWITCH:PORT.VLAN[.INNER][@TYPE]; may be repeated, and be an argument behind NAME\x12\x03endR\x04ends\x12p\n" +
+	"Cvpws: two ends; vpls: two or more, among which addresses are learnt\x1a\x04vpwsR\x04type\x12\x9f\x01\n" +
+	"\x04ends\x18\x03 \x03(\tB\x8a\x01\x92\xe1\x18\x81\x01\n" +
+	"zan end, SWITCH:PORT, SWITCH:PORT/VLANS or SWITCH:PORT.VLAN[.INNER][@TYPE]; may be repeated, and be an argument behind NAME\x12\x03end\xa0\xe1\x18\x02R\x04ends\x12p\n" +
 	"\apayload\x18\x04 \x01(\tBV\x92\xe1\x18R\n" +
 	"Fwhat it carries: ethernet, every frame, or ip: IPv4, ARP and IPv6 only\x1a\bethernetR\apayload\x12L\n" +
 	"\ttransport\x18\x05 \x01(\tB.\x92\xe1\x18*\n" +
@@ -2740,9 +2740,9 @@ const file_l2vpn_proto_rawDesc = "" +
 	"includeAll\x12_\n" +
 	"\vexclude_any\x18\r \x03(\tB>\x92\xe1\x18:\n" +
 	"#colours that no link of its way has\x12\raffinity-none*\x04listR\n" +
-	"excludeAny\x12\\\n" +
-	"\x03pin\x18\x0e \x03(\tBJ\x92\xe1\x18F\n" +
-	">switches that its way passes, from the first end to the second*\x04listR\x03pin\x12q\n" +
+	"excludeAny\x12`\n" +
+	"\x03pin\x18\x0e \x03(\tBN\x92\xe1\x18F\n" +
+	">switches that its way passes, from the first end to the second*\x04list\xa0\xe1\x18\x01R\x03pin\x12q\n" +
 	"\bpriority\x18\x0f \x01(\rBP\x92\xe1\x18L\n" +
 	"G0 to 7: one with a lower number may take bandwidth of one with a higher\x1a\x017H\x00R\bpriority\x88\x01\x01\x12x\n" +
 	"\x04from\x18\x10 \x01(\tBd\x92\xe1\x18`\n" +
@@ -2757,15 +2757,15 @@ const file_l2vpn_proto_rawDesc = "" +
 	"storm_kbps\x18\x14 \x01(\x04Bz\x92\xe1\x18v\n" +
 	"gwhat each end may send to all others: broadcast, multicast and, in a vpls, unknown; 0: l2vpn.storm_kbps\x12\x05storm*\x04rateR\tstormKbps\x12\x91\x01\n" +
 	"\x04tree\x18\x15 \x01(\tB}\x92\xe1\x18y\n" +
-	"wof a vpls: steiner, branching points by Kou, Markowsky and Berman, or random, one point by chance; steiner if not givenR\x04tree\x12\x14\n" +
-	"\x05loops\x18\x16 \x03(\tR\x05loops\x12\x1f\n" +
+	"wof a vpls: steiner, branching points by Kou, Markowsky and Berman, or random, one point by chance; steiner if not givenR\x04tree\x12\x1a\n" +
+	"\x05loops\x18\x16 \x03(\tB\x04\xa0\xe1\x18\x02R\x05loops\x12\x1f\n" +
 	"\vloops_until\x18\x17 \x01(\tR\n" +
 	"loopsUntil\x12\x86\x01\n" +
 	"\n" +
 	"never_move\x18\x18 \x01(\bBg\x92\xe1\x18c\n" +
-	"astay on its paths whatever comes, until weft l2vpn reroute; the standby path is used all the sameR\tneverMove\x12z\n" +
-	"\x06leaves\x18\x19 \x03(\tBb\x92\xe1\x18^\n" +
-	"Vof a vpls: one of its ends that reaches only those that are no leaves; may be repeated\x12\x04leafR\x06leaves\x12\x0e\n" +
+	"astay on its paths whatever comes, until weft l2vpn reroute; the standby path is used all the sameR\tneverMove\x12~\n" +
+	"\x06leaves\x18\x19 \x03(\tBf\x92\xe1\x18^\n" +
+	"Vof a vpls: one of its ends that reaches only those that are no leaves; may be repeated\x12\x04leaf\xa0\xe1\x18\x02R\x06leaves\x12\x0e\n" +
 	"\x02id\x18\x1e \x01(\rR\x02id\x120\n" +
 	"\amembers\x18\x1f \x03(\v2\x16.weft.v1.CircuitMemberR\amembers\x12\x14\n" +
 	"\x05state\x18  \x01(\tR\x05state\x12\x16\n" +
@@ -2895,7 +2895,7 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x05moved\x18\x02 \x01(\bR\x05moved\x12\x12\n" +
 	"\x04from\x18\x03 \x03(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x04 \x03(\tR\x02to\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason:#\x8a\xe1\x18\x1f\"\x04NAME\"\x05MOVED\"\x04FROM\"\x02TO\"\x06REASON\"\x8d\x02\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason:#\x8a\xe1\x18\x1f\"\x04NAME\"\x05MOVED\"\x04FROM\"\x02TO\"\x06REASON\"\x93\x02\n" +
 	"\x12PingCircuitRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12M\n" +
 	"\x05count\x18\x02 \x01(\rB7\x92\xe1\x183\n" +
@@ -2903,8 +2903,8 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\vinterval_us\x18\x03 \x01(\rR\n" +
 	"intervalUs\x12_\n" +
 	"\x04size\x18\x04 \x01(\rBK\x92\xe1\x18G\n" +
-	"Ethe IP packet that they are as long as, octets; 0: as short as can beR\x04size\x12\x12\n" +
-	"\x04ends\x18\x05 \x03(\tR\x04ends\"?\n" +
+	"Ethe IP packet that they are as long as, octets; 0: as short as can beR\x04size\x12\x18\n" +
+	"\x04ends\x18\x05 \x03(\tB\x04\xa0\xe1\x18\x02R\x04ends\"?\n" +
 	"\x13PingCircuitResponse\x12(\n" +
 	"\x04ways\x18\x01 \x03(\v2\x14.weft.v1.CircuitPingR\x04ways\"\x9d\x01\n" +
 	"\vCircuitPing\x12\x12\n" +

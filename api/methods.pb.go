@@ -175,6 +175,11 @@ var (
 	RepairStore = Method[RepairStoreRequest, RepairStoreResponse]{"gateway.RepairStore"}
 	// Lets in a client by a token of a name, with a role.
 	CreateToken = Method[CreateTokenRequest, Token]{"gateway.CreateToken"}
+	// Gives a switch a name, or takes it away. AlreadyExists if another switch has the name, or calls
+	// itself so; InvalidArgument if it can be read as a datapath identifier.
+	NameSwitch = Method[NameSwitchRequest, SwitchName]{"gateway.NameSwitch"}
+	// The names of switches, by which all requests may call them.
+	ListSwitchNames = Method[ListSwitchNamesRequest, ListSwitchNamesResponse]{"gateway.ListSwitchNames"}
 	// The tokens that there are; what they are, nobody can tell.
 	ListTokens = Method[ListTokensRequest, ListTokensResponse]{"gateway.ListTokens"}
 	// Ends a token.
@@ -502,6 +507,8 @@ var methods = []AnyMethod{
 	ReadStore,
 	RepairStore,
 	CreateToken,
+	NameSwitch,
+	ListSwitchNames,
 	ListTokens,
 	RevokeToken,
 	ListAudit,

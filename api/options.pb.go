@@ -22,6 +22,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What a text of a request names.
+type Reference int32
+
+const (
+	// Nothing that has another name.
+	Reference_REFERENCE_UNSPECIFIED Reference = 0
+	// A switch: its datapath identifier, or its name (see Gateway.NameSwitch).
+	Reference_REFERENCE_SWITCH Reference = 1
+	// A switch, a colon, and something at it: SWITCH:PORT.
+	Reference_REFERENCE_AT_SWITCH Reference = 2
+)
+
+// Enum value maps for Reference.
+var (
+	Reference_name = map[int32]string{
+		0: "REFERENCE_UNSPECIFIED",
+		1: "REFERENCE_SWITCH",
+		2: "REFERENCE_AT_SWITCH",
+	}
+	Reference_value = map[string]int32{
+		"REFERENCE_UNSPECIFIED": 0,
+		"REFERENCE_SWITCH":      1,
+		"REFERENCE_AT_SWITCH":   2,
+	}
+)
+
+func (x Reference) Enum() *Reference {
+	p := new(Reference)
+	*p = x
+	return p
+}
+
+func (x Reference) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Reference) Descriptor() protoreflect.EnumDescriptor {
+	return file_options_proto_enumTypes[0].Descriptor()
+}
+
+func (Reference) Type() protoreflect.EnumType {
+	return &file_options_proto_enumTypes[0]
+}
+
+func (x Reference) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Reference.Descriptor instead.
+func (Reference) EnumDescriptor() ([]byte, []int) {
+	return file_options_proto_rawDescGZIP(), []int{0}
+}
+
 // How much a client may do. Each of read, operate and admin includes those before it.
 type Role int32
 
@@ -67,11 +120,11 @@ func (x Role) String() string {
 }
 
 func (Role) Descriptor() protoreflect.EnumDescriptor {
-	return file_options_proto_enumTypes[0].Descriptor()
+	return file_options_proto_enumTypes[1].Descriptor()
 }
 
 func (Role) Type() protoreflect.EnumType {
-	return &file_options_proto_enumTypes[0]
+	return &file_options_proto_enumTypes[1]
 }
 
 func (x Role) Number() protoreflect.EnumNumber {
@@ -80,7 +133,7 @@ func (x Role) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Role.Descriptor instead.
 func (Role) EnumDescriptor() ([]byte, []int) {
-	return file_options_proto_rawDescGZIP(), []int{0}
+	return file_options_proto_rawDescGZIP(), []int{1}
 }
 
 // What a service is to the network.
@@ -933,6 +986,14 @@ var file_options_proto_extTypes = []protoimpl.ExtensionInfo{
 		Filename:      "options.proto",
 	},
 	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*Reference)(nil),
+		Field:         50708,
+		Name:          "weft.v1.refers",
+		Tag:           "varint,50708,opt,name=refers,enum=weft.v1.Reference",
+		Filename:      "options.proto",
+	},
+	{
 		ExtendedType:  (*descriptorpb.MessageOptions)(nil),
 		ExtensionType: (*EventRules)(nil),
 		Field:         50703,
@@ -971,7 +1032,7 @@ var (
 	// What a message is that a service publishes.
 	//
 	// optional weft.v1.EventRules event = 50703;
-	E_Event = &file_options_proto_extTypes[5]
+	E_Event = &file_options_proto_extTypes[6]
 )
 
 // Extension fields to descriptorpb.FieldOptions.
@@ -980,6 +1041,10 @@ var (
 	//
 	// optional weft.v1.Flag flag = 50706;
 	E_Flag = &file_options_proto_extTypes[4]
+	// What a text of a request names.
+	//
+	// optional weft.v1.Reference refers = 50708;
+	E_Refers = &file_options_proto_extTypes[5]
 )
 
 var File_options_proto protoreflect.FileDescriptor
@@ -1050,7 +1115,11 @@ const file_options_proto_rawDesc = "" +
 	"\n" +
 	"incomplete\x18\b \x01(\tR\n" +
 	"incomplete\x12\x16\n" +
-	"\x06states\x18\t \x03(\tR\x06states*\\\n" +
+	"\x06states\x18\t \x03(\tR\x06states*U\n" +
+	"\tReference\x12\x19\n" +
+	"\x15REFERENCE_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10REFERENCE_SWITCH\x10\x01\x12\x17\n" +
+	"\x13REFERENCE_AT_SWITCH\x10\x02*\\\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\r\n" +
 	"\tROLE_READ\x10\x01\x12\x10\n" +
@@ -1062,7 +1131,8 @@ const file_options_proto_rawDesc = "" +
 	"\aservice\x12\x1f.google.protobuf.ServiceOptions\x18\x8e\x8c\x03 \x01(\v2\x15.weft.v1.ServiceRulesR\aservice:J\n" +
 	"\x04help\x12\x1e.google.protobuf.MethodOptions\x18\x90\x8c\x03 \x01(\v2\x14.weft.v1.CommandHelpR\x04help:G\n" +
 	"\x05table\x12\x1f.google.protobuf.MessageOptions\x18\x91\x8c\x03 \x01(\v2\x0e.weft.v1.TableR\x05table:B\n" +
-	"\x04flag\x12\x1d.google.protobuf.FieldOptions\x18\x92\x8c\x03 \x01(\v2\r.weft.v1.FlagR\x04flag:L\n" +
+	"\x04flag\x12\x1d.google.protobuf.FieldOptions\x18\x92\x8c\x03 \x01(\v2\r.weft.v1.FlagR\x04flag:K\n" +
+	"\x06refers\x12\x1d.google.protobuf.FieldOptions\x18\x94\x8c\x03 \x01(\x0e2\x12.weft.v1.ReferenceR\x06refers:L\n" +
 	"\x05event\x12\x1f.google.protobuf.MessageOptions\x18\x8f\x8c\x03 \x01(\v2\x13.weft.v1.EventRulesR\x05eventB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
@@ -1077,43 +1147,46 @@ func file_options_proto_rawDescGZIP() []byte {
 	return file_options_proto_rawDescData
 }
 
-var file_options_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_options_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_options_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_options_proto_goTypes = []any{
-	(Role)(0),                           // 0: weft.v1.Role
-	(*ServiceRules)(nil),                // 1: weft.v1.ServiceRules
-	(*CommandGroup)(nil),                // 2: weft.v1.CommandGroup
-	(*CommandHelp)(nil),                 // 3: weft.v1.CommandHelp
-	(*Table)(nil),                       // 4: weft.v1.Table
-	(*Flag)(nil),                        // 5: weft.v1.Flag
-	(*EventRules)(nil),                  // 6: weft.v1.EventRules
-	(*MethodRules)(nil),                 // 7: weft.v1.MethodRules
-	(*Routing)(nil),                     // 8: weft.v1.Routing
-	(*descriptorpb.MethodOptions)(nil),  // 9: google.protobuf.MethodOptions
-	(*descriptorpb.ServiceOptions)(nil), // 10: google.protobuf.ServiceOptions
-	(*descriptorpb.MessageOptions)(nil), // 11: google.protobuf.MessageOptions
-	(*descriptorpb.FieldOptions)(nil),   // 12: google.protobuf.FieldOptions
+	(Reference)(0),                      // 0: weft.v1.Reference
+	(Role)(0),                           // 1: weft.v1.Role
+	(*ServiceRules)(nil),                // 2: weft.v1.ServiceRules
+	(*CommandGroup)(nil),                // 3: weft.v1.CommandGroup
+	(*CommandHelp)(nil),                 // 4: weft.v1.CommandHelp
+	(*Table)(nil),                       // 5: weft.v1.Table
+	(*Flag)(nil),                        // 6: weft.v1.Flag
+	(*EventRules)(nil),                  // 7: weft.v1.EventRules
+	(*MethodRules)(nil),                 // 8: weft.v1.MethodRules
+	(*Routing)(nil),                     // 9: weft.v1.Routing
+	(*descriptorpb.MethodOptions)(nil),  // 10: google.protobuf.MethodOptions
+	(*descriptorpb.ServiceOptions)(nil), // 11: google.protobuf.ServiceOptions
+	(*descriptorpb.MessageOptions)(nil), // 12: google.protobuf.MessageOptions
+	(*descriptorpb.FieldOptions)(nil),   // 13: google.protobuf.FieldOptions
 }
 var file_options_proto_depIdxs = []int32{
-	2,  // 0: weft.v1.ServiceRules.groups:type_name -> weft.v1.CommandGroup
-	0,  // 1: weft.v1.MethodRules.role:type_name -> weft.v1.Role
-	8,  // 2: weft.v1.MethodRules.route:type_name -> weft.v1.Routing
-	9,  // 3: weft.v1.method:extendee -> google.protobuf.MethodOptions
-	10, // 4: weft.v1.service:extendee -> google.protobuf.ServiceOptions
-	9,  // 5: weft.v1.help:extendee -> google.protobuf.MethodOptions
-	11, // 6: weft.v1.table:extendee -> google.protobuf.MessageOptions
-	12, // 7: weft.v1.flag:extendee -> google.protobuf.FieldOptions
-	11, // 8: weft.v1.event:extendee -> google.protobuf.MessageOptions
-	7,  // 9: weft.v1.method:type_name -> weft.v1.MethodRules
-	1,  // 10: weft.v1.service:type_name -> weft.v1.ServiceRules
-	3,  // 11: weft.v1.help:type_name -> weft.v1.CommandHelp
-	4,  // 12: weft.v1.table:type_name -> weft.v1.Table
-	5,  // 13: weft.v1.flag:type_name -> weft.v1.Flag
-	6,  // 14: weft.v1.event:type_name -> weft.v1.EventRules
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	9,  // [9:15] is the sub-list for extension type_name
-	3,  // [3:9] is the sub-list for extension extendee
+	3,  // 0: weft.v1.ServiceRules.groups:type_name -> weft.v1.CommandGroup
+	1,  // 1: weft.v1.MethodRules.role:type_name -> weft.v1.Role
+	9,  // 2: weft.v1.MethodRules.route:type_name -> weft.v1.Routing
+	10, // 3: weft.v1.method:extendee -> google.protobuf.MethodOptions
+	11, // 4: weft.v1.service:extendee -> google.protobuf.ServiceOptions
+	10, // 5: weft.v1.help:extendee -> google.protobuf.MethodOptions
+	12, // 6: weft.v1.table:extendee -> google.protobuf.MessageOptions
+	13, // 7: weft.v1.flag:extendee -> google.protobuf.FieldOptions
+	13, // 8: weft.v1.refers:extendee -> google.protobuf.FieldOptions
+	12, // 9: weft.v1.event:extendee -> google.protobuf.MessageOptions
+	8,  // 10: weft.v1.method:type_name -> weft.v1.MethodRules
+	2,  // 11: weft.v1.service:type_name -> weft.v1.ServiceRules
+	4,  // 12: weft.v1.help:type_name -> weft.v1.CommandHelp
+	5,  // 13: weft.v1.table:type_name -> weft.v1.Table
+	6,  // 14: weft.v1.flag:type_name -> weft.v1.Flag
+	0,  // 15: weft.v1.refers:type_name -> weft.v1.Reference
+	7,  // 16: weft.v1.event:type_name -> weft.v1.EventRules
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	10, // [10:17] is the sub-list for extension type_name
+	3,  // [3:10] is the sub-list for extension extendee
 	0,  // [0:3] is the sub-list for field type_name
 }
 
@@ -1127,9 +1200,9 @@ func file_options_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_options_proto_rawDesc), len(file_options_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   8,
-			NumExtensions: 6,
+			NumExtensions: 7,
 			NumServices:   0,
 		},
 		GoTypes:           file_options_proto_goTypes,

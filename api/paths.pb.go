@@ -1458,10 +1458,10 @@ var File_paths_proto protoreflect.FileDescriptor
 
 const file_paths_proto_rawDesc = "" +
 	"\n" +
-	"\vpaths.proto\x12\aweft.v1\x1a\x0fdiscovery.proto\x1a\roptions.proto\x1a\x0eswitches.proto\"\x8d\x01\n" +
-	"\x0fFindPathRequest\x12\x10\n" +
-	"\x03src\x18\x01 \x01(\tR\x03src\x12\x10\n" +
-	"\x03dst\x18\x02 \x01(\tR\x03dst\x12\x12\n" +
+	"\vpaths.proto\x12\aweft.v1\x1a\x0fdiscovery.proto\x1a\roptions.proto\x1a\x0eswitches.proto\"\x99\x01\n" +
+	"\x0fFindPathRequest\x12\x16\n" +
+	"\x03src\x18\x01 \x01(\tB\x04\xa0\xe1\x18\x01R\x03src\x12\x16\n" +
+	"\x03dst\x18\x02 \x01(\tB\x04\xa0\xe1\x18\x01R\x03dst\x12\x12\n" +
 	"\x04hash\x18\x03 \x01(\x04R\x04hash\x12\x14\n" +
 	"\x05count\x18\x04 \x01(\rR\x05count\x12\x12\n" +
 	"\x04kind\x18\x05 \x01(\tR\x04kind\x12\x18\n" +
@@ -1481,21 +1481,21 @@ const file_paths_proto_rawDesc = "" +
 	"\vLinkBooking\x12#\n" +
 	"\x03src\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x03src\x12\x12\n" +
 	"\x04kbps\x18\x02 \x01(\x04R\x04kbps\x12\x1a\n" +
-	"\bpriority\x18\x03 \x01(\rR\bpriority\"\x9f\x05\n" +
+	"\bpriority\x18\x03 \x01(\rR\bpriority\"\xb1\x05\n" +
 	"\n" +
 	"PathDemand\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
-	"\x03src\x18\x02 \x01(\tR\x03src\x12\x10\n" +
-	"\x03dst\x18\x03 \x01(\tR\x03dst\x12%\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x03src\x18\x02 \x01(\tB\x04\xa0\xe1\x18\x01R\x03src\x12\x16\n" +
+	"\x03dst\x18\x03 \x01(\tB\x04\xa0\xe1\x18\x01R\x03dst\x12%\n" +
 	"\x0ebandwidth_kbps\x18\x04 \x01(\x04R\rbandwidthKbps\x12*\n" +
 	"\x0esetup_priority\x18\x05 \x01(\rH\x00R\rsetupPriority\x88\x01\x01\x12(\n" +
 	"\rhold_priority\x18\x06 \x01(\rH\x01R\fholdPriority\x88\x01\x01\x12 \n" +
 	"\fmax_delay_us\x18\a \x01(\x04R\n" +
 	"maxDelayUs\x12\x19\n" +
 	"\bmax_hops\x18\b \x01(\rR\amaxHops\x12\x1a\n" +
-	"\bminimise\x18\t \x01(\tR\bminimise\x12)\n" +
+	"\bminimise\x18\t \x01(\tR\bminimise\x12/\n" +
 	"\x10exclude_switches\x18\n" +
-	" \x03(\tR\x0fexcludeSwitches\x126\n" +
+	" \x03(\tB\x04\xa0\xe1\x18\x01R\x0fexcludeSwitches\x126\n" +
 	"\rexclude_links\x18\v \x03(\v2\x11.weft.v1.LocationR\fexcludeLinks\x12.\n" +
 	"\x13exclude_risk_groups\x18\f \x03(\tR\x11excludeRiskGroups\x12\"\n" +
 	"\x03via\x18\r \x03(\v2\x10.weft.v1.PathViaR\x03via\x12\x1f\n" +

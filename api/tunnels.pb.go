@@ -1665,13 +1665,13 @@ var File_tunnels_proto protoreflect.FileDescriptor
 
 const file_tunnels_proto_rawDesc = "" +
 	"\n" +
-	"\rtunnels.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xe3\x12\n" +
+	"\rtunnels.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xee\x12\n" +
 	"\x06Tunnel\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12<\n" +
-	"\x04from\x18\x02 \x01(\tB(\x92\xe1\x18$\n" +
-	"\x1athe switch where it begins \x01*\x04dpidR\x04from\x126\n" +
-	"\x02to\x18\x03 \x01(\tB&\x92\xe1\x18\"\n" +
-	"\x18the switch where it ends \x01*\x04dpidR\x02to\x12d\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12@\n" +
+	"\x04from\x18\x02 \x01(\tB,\x92\xe1\x18$\n" +
+	"\x1athe switch where it begins \x01*\x04dpid\xa0\xe1\x18\x01R\x04from\x12:\n" +
+	"\x02to\x18\x03 \x01(\tB*\x92\xe1\x18\"\n" +
+	"\x18the switch where it ends \x01*\x04dpid\xa0\xe1\x18\x01R\x02to\x12d\n" +
 	"\aprotect\x18\x04 \x01(\bBJ\x92\xe1\x18F\n" +
 	"Dhave a standby path, which shares as little with the first as can beR\aprotect\x12\x86\x01\n" +
 	"\rreserved_kbps\x18\x0e \x01(\x04Ba\x92\xe1\x18]\n" +
@@ -1689,17 +1689,17 @@ const file_tunnels_proto_rawDesc = "" +
 	"includeAll\x12E\n" +
 	"\vexclude_any\x18\x13 \x03(\tB$\x92\xe1\x18 \n" +
 	"\x18colours that no link has*\x04listR\n" +
-	"excludeAny\x12\x82\x01\n" +
-	"\rexclude_nodes\x18\x14 \x03(\tB]\x92\xe1\x18Y\n" +
-	"?a switch (DPID) or link (DPID:PORT) not to use; may be repeated\x12\aexclude*\rlist elementsR\fexcludeNodes\x126\n" +
+	"excludeAny\x12\x81\x01\n" +
+	"\rexclude_nodes\x18\x14 \x03(\tB\\\x92\xe1\x18T\n" +
+	":a switch or link (SWITCH:PORT) not to use; may be repeated\x12\aexclude*\rlist elements\xa0\xe1\x18\x01R\fexcludeNodes\x126\n" +
 	"\rexclude_links\x18\x15 \x03(\v2\x11.weft.v1.LocationR\fexcludeLinks\x12p\n" +
 	"\x13exclude_risk_groups\x18\x16 \x03(\tB@\x92\xe1\x18<\n" +
 	"(a risk group not to use; may be repeated\x12\n" +
 	"avoid-risk*\x04listR\x11excludeRiskGroups\x12`\n" +
 	"\fdiverse_from\x18\x17 \x01(\tB=\x92\xe1\x189\n" +
-	"7a tunnel with which it shares no link and no risk groupR\vdiverseFrom\x12W\n" +
-	"\x03pin\x18\x18 \x03(\tBE\x92\xe1\x18A\n" +
-	"0a switch to pass, in this order; may be repeated*\rlist switchesR\x03pin\x12y\n" +
+	"7a tunnel with which it shares no link and no risk groupR\vdiverseFrom\x12[\n" +
+	"\x03pin\x18\x18 \x03(\tBI\x92\xe1\x18A\n" +
+	"0a switch to pass, in this order; may be repeated*\rlist switches\xa0\xe1\x18\x01R\x03pin\x12y\n" +
 	"\x0esetup_priority\x18\x19 \x01(\rBM\x92\xe1\x18I\n" +
 	":at which it takes bandwidth from others, 0 (the best) to 7\x12\bpriority\x1a\x017H\x00R\rsetupPriority\x88\x01\x01\x12x\n" +
 	"\rhold_priority\x18\x1a \x01(\rBN\x92\xe1\x18J\n" +

@@ -171,7 +171,7 @@ workers:
 		t.Helper()
 		eventually(t, "the switch connected", func() bool {
 			out, err := d.command(context.Background(), "get", "switches")
-			return err == nil && strings.Contains(string(out), "0000000000000001")
+			return err == nil && strings.Contains(string(out), "connected")
 		})
 		if out, err := d.command(context.Background(), "qos", "queues", "set", "--switch", "1", "--port", "1", "--max-rate", "10000", "--queue", "1:"+rate); err != nil {
 			t.Fatalf("%v %s", err, out)

@@ -161,7 +161,7 @@ func TestOffered(t *testing.T) {
 // for is not offered at ports that know no tokens, nor is what is put to a
 // switch as it comes.
 func TestAdministratorsMethods(t *testing.T) {
-	open := map[string]bool{"GetInfo": true, "ImportLab": true, "ListWorkers": true, "ReadEvents": true, "GetStore": true, "GetWork": true, "ListCrossings": true, "ReadWorkerLog": true, "GetScaling": true, "TracePacket": true, "WatchPackets": true}
+	open := map[string]bool{"GetInfo": true, "ImportLab": true, "ListWorkers": true, "ReadEvents": true, "GetStore": true, "GetWork": true, "ListCrossings": true, "ReadWorkerLog": true, "GetScaling": true, "TracePacket": true, "WatchPackets": true, "NameSwitch": true, "ListSwitchNames": true}
 	methods := api.File_gateway_proto.Services().ByName("Gateway").Methods()
 	for i := range methods.Len() {
 		if name := string(methods.Get(i).Name()); Internal("gateway."+name) == open[name] {

@@ -42,6 +42,7 @@ type calls struct {
 	audit   *audit
 	holds   func(caller) bool // whether a caller still has the rights that it entered with
 	now     func() time.Time
+	names   *switchNames
 }
 
 // fullName returns the name in gRPC of a method, service.Method.
@@ -53,7 +54,7 @@ func fullName(method string) string {
 func newCalls(rpcs []api.Answer, timeout time.Duration, failed func(codes.Code)) *calls {
 	c := &calls{
 		rpcs: map[string]api.Answer{}, timeout: timeout, failed: failed,
-		refused: func(refusal) {}, audit: &audit{}, holds: func(caller) bool { return true }, now: time.Now,
+		refused: func(refusal) {}, audit: &audit{}, holds: func(caller) bool { return true }, now: time.Now, names: newSwitchNames(nil),
 	}
 	for _, r := range rpcs {
 		c.rpcs[fullName(r.Method)] = r
@@ -110,6 +111,10 @@ func (c *calls) do(ctx context.Context, r api.Answer, req any) (resp any, err er
 	if name := api.RulesOf(r.Method).GetCaller(); name != "" {
 		m := req.(proto.Message).ProtoReflect()
 		m.Set(m.Descriptor().Fields().ByName(protoreflect.Name(name)), protoreflect.ValueOfString(who.name))
+	}
+	if err := c.names.resolve(req.(proto.Message).ProtoReflect()); err != nil {
+		c.failed(status.Code(err))
+		return nil, status.Error(status.Code(err), northbound.Shortened(status.Convert(err).Message()))
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -57,7 +57,7 @@ func Spec(p Process) weft.Spec {
 		Optional:   api.OptionalServices(),
 		Subscribes: published(),
 		Publishes:  weft.Subjects(api.ScalingDecidedEvent),
-		Buckets:    []string{"tokens"},
+		Buckets:    []string{"tokens", "names"},
 		Listens:    true,
 		Class:      weft.Latency,
 		Scale:      weft.Any,
@@ -80,6 +80,10 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 		return err
 	}
 	ledger, err := openLedger(ctx, env)
+	if err != nil {
+		return err
+	}
+	names, err := openNames(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -153,13 +157,14 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	s.watch = &watching{packets: node, guard: g, places: newPlaces("watches of packets", watchersMost, evicted), ended: func(c codes.Code) { f.failed[c].Add(1) }}
 	own.add(api.AnswerBy(api.GetInfo, info), api.AnswerBy(api.ReadEvents, events.read), api.AnswerBy(api.WatchPackets, s.watch.next),
 		api.AnswerBy(api.CreateToken, ledger.create), api.AnswerBy(api.ListTokens, ledger.list), api.AnswerBy(api.RevokeToken, ledger.revoke),
-		api.AnswerBy(api.ListAudit, log.list), api.AnswerBy(api.TracePacket, network.trace))
+		api.AnswerBy(api.ListAudit, log.list), api.AnswerBy(api.TracePacket, network.trace),
+		api.AnswerBy(api.NameSwitch, names.name), api.AnswerBy(api.ListSwitchNames, names.list))
 	offered := own.toClients(cfg.CallTimeout)
 	for _, m := range forwarded() {
 		offered = append(offered, forward(env, m))
 	}
 	s.calls = newCalls(offered, cfg.CallTimeout, func(c codes.Code) { f.failed[c].Add(1) })
-	s.calls.audit, s.calls.refused, s.calls.holds, s.calls.now = log, refused, g.holds, func() time.Time { return weft.Now(env) }
+	s.calls.audit, s.calls.refused, s.calls.holds, s.calls.names, s.calls.now = log, refused, g.holds, names, func() time.Time { return weft.Now(env) }
 	s.watch.calls = s.calls
 	if err := s.calls.missing(); err != nil {
 		return err
@@ -168,7 +173,7 @@ func run(ctx context.Context, env *weft.Env, p Process) error {
 	env.Metric.Gauge("event_clients", "Clients that follow the events.", func() float64 { return float64(s.stream.places.Len()) })
 
 	for _, subject := range published() {
-		follow(env, events, subject)
+		follow(env, events, names, subject)
 	}
 	for _, m := range served() {
 		weft.HandleAny(env, m, own.answer(m).Call)
@@ -246,6 +251,21 @@ func openLedger(ctx context.Context, env *weft.Env) (*ledger, error) {
 	l := newLedger(bucket, func() time.Time { return weft.Now(env) }, func(name string, err error) {
 		env.Log.Error("a token cannot be read and is not let in; revoke it", "token", name, "error", err)
 	})
+	return l, load(ctx, env, bucket, "tokens", l.changed)
+}
+
+// openNames loads the names of switches, and follows the changes of other instances.
+func openNames(ctx context.Context, env *weft.Env) (*switchNames, error) {
+	bucket, err := weft.State(env, "names")
+	if err != nil {
+		return nil, err
+	}
+	n := newSwitchNames(bucket)
+	return n, load(ctx, env, bucket, "names of switches", n.changed)
+}
+
+// load calls a function with all that a bucket has, and from then on with its changes.
+func load(ctx context.Context, env *weft.Env, bucket object.Bucket, what string, changed func(name string, value []byte, revision uint64)) error {
 	through := make(chan error, 1)
 	go func() {
 		err := bucket.Watch(ctx, func(name string, value []byte, revision uint64) {
@@ -256,10 +276,10 @@ func openLedger(ctx context.Context, env *weft.Env) (*ledger, error) {
 				}
 				return
 			}
-			l.changed(name, value, revision)
+			changed(name, value, revision)
 		})
 		if ctx.Err() == nil {
-			env.Log.Error("tokens that other instances of the gateway create or revoke are not heard of any more", "error", err)
+			env.Log.Error(what+" that other instances of the gateway change are not heard of any more", "error", err)
 		}
 		select {
 		case through <- err:
@@ -268,19 +288,22 @@ func openLedger(ctx context.Context, env *weft.Env) (*ledger, error) {
 	}()
 	select {
 	case err := <-through:
-		return l, err
+		return err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 
 // follow passes the events of a subject to the log.
-func follow(env *weft.Env, log *eventLog, subject weft.Subject) {
+func follow(env *weft.Env, log *eventLog, names *switchNames, subject weft.Subject) {
 	name := subject.SubjectName()
 	log.subjects = append(log.subjects, name)
 	weft.OnAny(env, subject, func(_ context.Context, e any) {
 		key, fact := subject.KeyOf(e)
 		log.add(name, e.(proto.Message), key, fact, subject.GoneBy(e), subject.Renewed())
+		if x, is := e.(*api.SwitchChanged); is {
+			names.heard(x, subject.GoneBy(e))
+		}
 	})
 }
 

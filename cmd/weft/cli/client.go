@@ -97,7 +97,8 @@ func Broken(err error) bool {
 // Controller is a connection to a controller.
 type Controller struct {
 	api.Clients
-	Ctx context.Context // of the command's calls
+	Ctx         context.Context          // of the command's calls
+	switchNames func() map[string]string // by DPID
 }
 
 // Dial returns a connection, and what ends it.
@@ -166,7 +167,15 @@ func (r *Remote) Dial(cmd *cobra.Command) (*Controller, func(), error) {
 		parent = context.Background()
 	}
 	ctx, cancel := context.WithTimeout(parent, r.Timeout)
-	return &Controller{api.NewClients(conn), ctx}, func() { cancel(); conn.Close() }, nil
+	c := &Controller{Clients: api.NewClients(conn), Ctx: ctx}
+	c.switchNames = askNames(ctx, c.Clients)
+	cmd.SetContext(context.WithValue(parent, namesKey{}, c.switchNames))
+	done := func() { cancel(); conn.Close() }
+	if err := c.resolveFlags(cmd); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return c, done, nil
 }
 
 // RemoteError is an error that the controller has answered.

@@ -20,11 +20,15 @@ import (
 )
 
 // Output is how a command prints data: -o.
-type Output struct{ Format string }
+type Output struct {
+	Format string
+	Wide   bool // with whole DPIDs in place of names
+}
 
 func (o *Output) Flag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.Format, "output", "o", "table", "table, json or yaml")
 	cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().BoolVar(&o.Wide, "wide", false, "whole datapath identifiers (DPIDs) of switches instead of their names")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { // before anything is asked of a controller
 		switch o.Format {
@@ -49,7 +53,10 @@ func (o *Output) Print(cmd *cobra.Command, v any, text func(*Table)) error {
 	}
 	if o.Format == "table" {
 		buffered := bufio.NewWriter(w)
-		t := &Table{tabwriter.NewWriter(PlainWriter{buffered}, 0, 8, 2, ' ', 0)}
+		t := &Table{Writer: tabwriter.NewWriter(PlainWriter{buffered}, 0, 8, 2, ' ', 0), wide: o.Wide}
+		if ctx := cmd.Context(); ctx != nil {
+			t.names, _ = ctx.Value(namesKey{}).(func() map[string]string)
+		}
 		text(t)
 		return errors.Join(t.Flush(), buffered.Flush())
 	}
@@ -95,13 +102,20 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(m.Message)
 }
 
-// Table writes aligned columns.
-type Table struct{ *tabwriter.Writer }
+// Table writes aligned columns, with the names of switches.
+type Table struct {
+	*tabwriter.Writer
+	wide  bool
+	names func() map[string]string // by DPID; nil: there are none
+}
 
 func (t *Table) Row(cells ...any) {
 	text := make([]string, len(cells))
 	for i, c := range cells {
 		text[i] = Plain(fmt.Sprint(c))
+		if !t.wide {
+			text[i] = readable(text[i], t.names)
+		}
 		if text[i] == "" {
 			text[i] = "-"
 		}

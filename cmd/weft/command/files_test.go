@@ -187,7 +187,7 @@ func TestCVE_2020_18683_BrokenFlowFiles(t *testing.T) {
 		"- dpid: 1\n  priority: 99999999999\n":        ":2: priority: want a whole number",
 		"- dpid: 1\n  priority: 70000\n":              ":1: flow entry: priority 70000: want 0 to 65535",
 		"- dpid: 1\n  priority: [1]\n":                ":2: priority: want one value",
-		"- dpid: xyz\n":                               ":1: flow entry: datapath id",
+		"- dpid: x/z\n":                               ":1: switch",
 		"- {}\n":                                      "want a flow entry",
 		"- dpid: 1\n  match: in_port=1\n":             ":2: match: want keys with values",
 		"- dpid: 1\n  match:\n    in_port: [1]\n":     ":3: match: want one value for in_port",

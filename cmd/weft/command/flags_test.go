@@ -15,9 +15,9 @@ import (
 // TestTypedFlags: a wrong word for a number, a time, a rate or a switch is answered with
 // the flag, the word and what is wanted, at every command that has such a flag.
 func TestTypedFlags(t *testing.T) {
-	const word = "cheese"
+	const word = "blue cheese"
 	forms := map[string]string{
-		"duration": "want a duration, such as 500ms", "rate": "such as 100M, 2.5G or 100mbit", "DPID": "want up to 16 hex digits, such as ",
+		"duration": "want a duration, such as 500ms", "rate": "such as 100M, 2.5G or 100mbit", "SWITCH": "want a name, or a datapath identifier of up to 16 hex digits",
 		"float64": "want a number", "int": "want a whole number", "int32": "want a whole number", "intSlice": "want a whole number",
 		"uint8": "want a whole number", "uint16": "want a whole number", "uint32": "want a whole number", "uint64": "want a whole number",
 		"bool": "want true or false",
@@ -57,10 +57,10 @@ func TestFlagsOfAForm(t *testing.T) {
 	for _, c := range []struct{ line, flag, want string }{
 		{"path 1 2", "pair", "want links, switches or risk-groups"},
 		{"path 1 2", "minimise", "want cost or delay"},
-		{"path 1 2", "exclude", "or a link (DPID:PORT), such as 1:3"},
-		{"path 1 2", "via", "or a link (DPID:PORT), such as 1:3"},
+		{"path 1 2", "exclude", "of up to 16 hex digits"},
+		{"path 1 2", "via", "of up to 16 hex digits"},
 		{"trace 10.0.0.1 10.0.0.2", "eth-dst", "want six hex octets, such as"},
-		{"host bind 02:00:00:00:00:01", "at", "SWITCH:PORT, such as 1:3"},
+		{"host bind 02:00:00:00:00:01", "at", "SWITCH:PORT, such as s1:3"},
 		{"lab link s1 s2 set", "rate", "such as 100M, 2.5G or 100mbit"},
 		{"lab link s1 s2 set", "delay", "such as 5ms"},
 		{"lab link s1 s2 set", "jitter", "such as 5ms"},
@@ -90,19 +90,19 @@ func TestFlagsOfAForm(t *testing.T) {
 		{"size", "dispersion", "want TIME=INDEX, such as 10ms=1.5"},
 		{"size", "overhead", "want N:MS, such as 16:0.2"},
 		{"size", "cpus", "want numbers of processors, or own"},
-		{"flow add", "switch", "such as 00000000000000a1"},
+		{"flow add", "switch", "want a name, or a datapath identifier"},
 		{"flow add --switch 1", "match", "want FIELD=VALUE, such as in_port=1"},
 		{"flow add --switch 1", "action", "want output:PORT"},
 		{"flow add --switch 1", "write-action", "want output:PORT"},
 		{"firewall add --deny", "match", "want FIELD=VALUE"},
-		{"firewall add --deny", "switch", "want up to 16 hex digits"},
-		{"get packets", "switch", "want up to 16 hex digits"},
+		{"firewall add --deny", "switch", "want a name, or a datapath identifier"},
+		{"get packets", "switch", "want a name, or a datapath identifier"},
 		{"get packets", "match", "want FIELD=VALUE, such as in_port=1"},
 		{"get flows", "owner", "want one of foreign, "},
 		{"get ports", "server", "want a URL such as http://127.0.0.1:8181"},
-		{"tunnel add x --from 1 --to 2", "exclude", "or a link (DPID:PORT), such as 1:3"},
+		{"tunnel add x --from 1 --to 2", "exclude", "of up to 16 hex digits"},
 		{"balancer add x", "member", "want"},
-		{"chain add x --match ip", "via", "or a link (DPID:PORT)"},
+		{"chain add x --match ip", "via", "of up to 16 hex digits"},
 		{"up --data-dir " + dir, "listen", "want HOST:PORT, tcp:HOST:PORT"},
 		{"up --data-dir " + dir, "http", "want HOST:PORT, such as 127.0.0.1:8181"},
 		{"up --data-dir " + dir, "ryu", "want HOST:PORT, such as 127.0.0.1:8181"},
@@ -111,7 +111,7 @@ func TestFlagsOfAForm(t *testing.T) {
 		{"up --data-dir " + dir, "log-level", "debug, info, warn, error"},
 		{"up --data-dir " + dir, "services", "allowed: southbound"},
 	} {
-		const word = "cheese"
+		const word = "blue/cheese"
 		args := append(strings.Fields(c.line), "--"+c.flag, word)
 		if args[0] == "up" && os.Geteuid() == 0 {
 			args = append(args, "--user", "root")

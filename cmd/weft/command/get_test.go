@@ -136,15 +136,15 @@ func TestUsageErrors(t *testing.T) {
 		"get nonsense":                         "allowed: apps, audit, crossings, flows, groups, health",
 		"get switches --nonsense":              "unknown flag: --nonsense",
 		"get switches extra":                   "weft get switches --help",
-		"get ports --switch xyz":               "want up to 16 hex digits",
+		"get ports --switch x/z":               "want a name, or a datapath identifier",
 		"get stats nonsense":                   "nonsense",
 		"get flows --owner nobody":             `--owner "nobody": want one of foreign, discovery,`,
 		"get switches --server nonsense":       "want a URL such as http://127.0.0.1:8181",
 		"get switches --timeout soon":          "want a duration",
 		"path 1":                               "want weft path A B",
-		"path h1 2":                            "\"h1\": want a host by Ethernet or IP address, or a switch by DPID",
+		"path h1 2":                            "\"h1\": want a host by Ethernet or IP address, or a switch by name or DPID",
 		"explain port 1 x":                     "port \"x\": want the number of a port",
-		"explain switch x":                     "want up to 16 hex digits",
+		"explain switch x/z":                   "want a name, or a datapath identifier",
 		"l2vpn loop red":                       "want either an end of red or --undo",
 		"l2vpn ping red --interval 1us":        "--interval 1µs: want 1ms to 10s",
 		"host unbind":                          "want a MAC, or --at SWITCH/PORT",
@@ -238,7 +238,7 @@ func TestOneSwitchCannotBeRead(t *testing.T) {
 	n := &northbound{silent: s1}
 	n.serve(t)
 	status, out, errs := weftCommand("get", "flows")
-	if status != 1 || strings.Contains(out, s1+" ") || !strings.Contains(out, s2) || errs != "weft: switch "+s1+": it has not answered within 5s\n" {
+	if status != 1 || strings.Contains(out, "\n1 ") || !strings.Contains(out, "\n2 ") || errs != "weft: switch "+s1+": it has not answered within 5s\n" {
 		t.Errorf("status %d, %s%s", status, out, errs)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/flow"
 )
 
 func linkCommand() *cobra.Command {
@@ -31,7 +30,7 @@ risk groups, and whether they are drained.`,
 	r.Flags(cmd)
 	cmd.AddCommand(
 		linkSetCommand(&r, &cobra.Command{
-			Use:   "allow DPID:PORT DPID:PORT",
+			Use:   "allow SWITCH:PORT SWITCH:PORT",
 			Short: "Have a link come up whatever its latency is",
 			Long: `Have a link between two ports come up whatever its latency and the history of its
 ports are. The controller keeps this over restarts. A plan or configuration says
@@ -39,7 +38,7 @@ the same by discovery.allow, and discovery.latency.max says how long links are.`
 			Example: "  weft link allow 1:3 2:1",
 		}, false),
 		linkSetCommand(&r, &cobra.Command{
-			Use:     "revoke DPID:PORT DPID:PORT",
+			Use:     "revoke SWITCH:PORT SWITCH:PORT",
 			Short:   "Take back weft link allow; the link is judged anew",
 			Example: "  weft link revoke 1:3 2:1",
 		}, true),
@@ -49,20 +48,11 @@ the same by discovery.allow, and discovery.latency.max says how long links are.`
 	return cmd
 }
 
-// parseLocation reads a port of a switch, also as weft get links prints it.
-func parseLocation(text string) (*api.Location, error) {
-	at, err := flow.ParseLocation(text)
-	if err != nil {
-		return nil, err
-	}
-	return api.NewLocation(at), nil
-}
-
 func linkSetCommand(r *cli.Remote, cmd *cobra.Command, revoke bool) *cobra.Command {
 	cmd.Args = cobra.ExactArgs(2)
 	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
-		a, err := parseLocation(args[0])
-		b, err2 := parseLocation(args[1])
+		a, err := cli.PlaceText(args[0])
+		b, err2 := cli.PlaceText(args[1])
 		if err := cmp.Or(err, err2); err != nil {
 			return cli.View{}, cli.Usagef(cmd, "%v", err)
 		}

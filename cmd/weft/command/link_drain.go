@@ -13,7 +13,7 @@ import (
 func linkDrainCommand(r *cli.Remote) *cobra.Command {
 	var undo bool
 	cmd := &cobra.Command{
-		Use:   "drain DPID:PORT DPID:PORT",
+		Use:   "drain SWITCH:PORT SWITCH:PORT",
 		Short: "Have tunnels leave a link without loss",
 		Long: `Have the tunnels on the link between two ports move to other paths before they
 leave it, and say which cannot, and why. It stays drained, over restarts, until
@@ -23,8 +23,8 @@ leave it, and say which cannot, and why. It stays drained, over restarts, until
 		Args: cobra.ExactArgs(2),
 	}
 	cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
-		a, err := parseLocation(args[0])
-		b, err2 := parseLocation(args[1])
+		a, err := cli.PlaceText(args[0])
+		b, err2 := cli.PlaceText(args[1])
 		if err := cmp.Or(err, err2); err != nil {
 			return cli.View{}, cli.Usagef(cmd, "%v", err)
 		}

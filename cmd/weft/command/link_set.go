@@ -19,7 +19,7 @@ func linkSetValuesCommand(r *cli.Remote) *cobra.Command {
 	var delay time.Duration
 	var clear bool
 	cmd := &cobra.Command{
-		Use:   "set DPID:PORT DPID:PORT",
+		Use:   "set SWITCH:PORT SWITCH:PORT",
 		Short: "Say what a link is worth: capacity, delay, metric, colours, risk groups, drained",
 		Long: `Say of the link between two ports, for both directions, what paths under
 constraints may book on it and how they choose it: weft path and what is built on
@@ -34,8 +34,8 @@ back, and --clear all of them. weft link list shows what is set.`,
 		Args: cobra.ExactArgs(2),
 	}
 	cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
-		a, err := parseLocation(args[0])
-		b, err2 := parseLocation(args[1])
+		a, err := cli.PlaceText(args[0])
+		b, err2 := cli.PlaceText(args[1])
 		if err := cmp.Or(err, err2); err != nil {
 			return cli.View{}, cli.Usagef(cmd, "%v", err)
 		}

@@ -23,7 +23,7 @@ func TestProfileOfARunningController(t *testing.T) {
 	_, hosts := connect(t, r)
 	testwait.Until(t, "the switches are there", func() bool {
 		_, out, _ := weftCommand("get", "switches")
-		return strings.Count(out, "00000000") >= 3
+		return strings.Count(out, " connected ") >= 3
 	})
 	idle := filepath.Join(t.TempDir(), "idle.yaml")
 	var status int

@@ -1,28 +1,56 @@
 package command
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/flow"
 )
 
 func switchCommand() *cobra.Command {
 	var r cli.Remote
 	cmd := &cobra.Command{
 		Use:     "switch",
-		Short:   "Forget switches that are gone for good",
-		Example: "  weft get switches\n  weft switch forget 7",
+		Short:   "Give switches names, and forget those that are gone for good",
+		Example: "  weft get switches\n  weft switch name 7 attic\n  weft switch forget attic",
 	}
 	r.Flags(cmd)
-	cmd.AddCommand(switchForget(&r))
+	cmd.AddCommand(switchName(&r), switchForget(&r))
 	return cmd
+}
+
+func switchName(r *cli.Remote) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "name SWITCH [NAME]",
+		Short: "Give a switch a name, or take it away",
+		Long: `Give a switch a name, by which all commands may call it and tables show it. Without NAME the
+switch has the name by which it calls itself (its datapath description), if no other
+calls itself so. A name has at most 63 letters, digits, '-', '_' and '.', and is no
+hexadecimal number: that is always a datapath identifier (DPID).`,
+		Example: "  weft switch name 7 attic\n  weft get flows --switch attic\n  weft switch name attic",
+		Args:    cobra.RangeArgs(1, 2),
+	}
+	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
+		sw, err := c.Switch(args[0])
+		if err != nil {
+			return cli.View{}, cli.Usagef(cmd, "%v", err)
+		}
+		m, err := c.NameSwitch(c.Ctx, &api.NameSwitchRequest{Dpid: sw.String(), Name: append(args, "")[1]})
+		return cli.View{Value: m, Text: func(t *cli.Table) {
+			if m.Name == "" {
+				t.Row("switch", fmt.Sprintf("%x", uint64(sw)), "has no name")
+			} else {
+				t.Row("switch", fmt.Sprintf("%x", uint64(sw)), "is", m.Name)
+			}
+		}}, err
+	})
 }
 
 func switchForget(r *cli.Remote) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "forget DPID",
+		Use:   "forget SWITCH",
 		Short: "Drop what the controller has learnt of a switch",
 		Long: `Drop what the controller has learnt of a switch: its ports and their history, its
 links, hosts and counters, and that it is away. Ports that were linked to it may
@@ -36,7 +64,7 @@ bindings of hosts, allowed links.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	return cli.Query(r, cmd, func(c *cli.Controller, args []string) (cli.View, error) {
-		sw, err := flow.ParseDPID(args[0])
+		sw, err := c.Switch(args[0])
 		if err != nil {
 			return cli.View{}, cli.Usagef(cmd, "%v", err)
 		}

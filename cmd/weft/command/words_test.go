@@ -22,7 +22,7 @@ func TestWrongCommandLines(t *testing.T) {
 		"qos add x --rate 5T":               "--rate: 5T is more than 4T",
 		"get audit --since never":           `--since "never": want a duration, such as 500ms, 30s or 24h`,
 		"token create --name ci":            "give --role",
-		"get ports -s zz":                   `--switch: datapath id "zz": want up to 16 hex digits`,
+		"get ports -s z/z":                  `--switch: switch "z/z": want a name, or a datapath identifier`,
 		"path 1 2 --bandwidth 1q":           `--bandwidth "1q": want a rate in whole kbit/s`,
 		"path 1 2 -k 0":                     "--count 0: want 1 to 64 paths",
 		"heartbeats":                        `unknown command "heartbeats"; did you mean get heartbeats?`,

@@ -37,15 +37,15 @@ func ExplainCommand() *cobra.Command {
 
 func explainPort(r *cli.Remote) *cobra.Command {
 	return cli.Query(r, &cobra.Command{
-		Use:   "port DPID PORT",
+		Use:   "port SWITCH PORT",
 		Short: "Say what is behind a port, why it takes no traffic, and what would make it",
 		Example: `  weft explain port 1 3
   weft explain port 1 3 -o json`,
 		Args: cobra.ExactArgs(2),
 	}, func(c *cli.Controller, args []string) (cli.View, error) {
-		sw, err := flow.ParseDPID(args[0])
+		sw, err := c.Switch(args[0])
 		if err != nil {
-			return cli.View{}, api.Errorf(codes.InvalidArgument, "%w", err)
+			return cli.View{}, err
 		}
 		n, err := strconv.ParseUint(args[1], 10, 32)
 		if err != nil {
@@ -79,15 +79,15 @@ type SwitchExplained struct {
 
 func explainSwitch(r *cli.Remote) *cobra.Command {
 	return cli.Query(r, &cobra.Command{
-		Use:   "switch DPID",
+		Use:   "switch SWITCH",
 		Short: "Say which entries a switch should have and does not have, and why",
 		Example: `  weft explain switch 1
   weft explain switch 1 -o json`,
 		Args: cobra.ExactArgs(1),
 	}, func(c *cli.Controller, args []string) (cli.View, error) {
-		sw, err := flow.ParseDPID(args[0])
+		sw, err := c.Switch(args[0])
 		if err != nil {
-			return cli.View{}, api.Errorf(codes.InvalidArgument, "%w", err)
+			return cli.View{}, err
 		}
 		s, err := ExplainSwitch(c, sw)
 		return cli.View{Value: s, Text: func(t *cli.Table) {

@@ -39,13 +39,13 @@ connections refused because they claimed a DPID in use.`,
 	}, func(c *cli.Controller, _ []string) (cli.View, error) {
 		m, err := c.ListSwitches(c.Ctx, &api.ListSwitchesRequest{})
 		return cli.View{Value: m, Text: func(t *cli.Table) {
-			t.Row("DPID", "STATE", "ROLE", "OPENFLOW", "ADDRESS", "PORTS", "TABLES", "PACKET-INS", "FLOW-MODS", "ERRORS", "SHED", "DUPLICATES", "ECHO ms", "SINCE", "SOFTWARE")
+			t.Row("SWITCH", "DPID", "STATE", "ROLE", "OPENFLOW", "ADDRESS", "PORTS", "TABLES", "PACKET-INS", "FLOW-MODS", "ERRORS", "SHED", "DUPLICATES", "ECHO ms", "SINCE", "SOFTWARE")
 			for _, s := range m.GetSwitches() {
 				state := "connected"
 				if !s.Connected {
 					state = strings.TrimSuffix("away: "+s.Reason, ": ")
 				}
-				t.Row(s.Dpid, state, s.Role, s.Openflow, s.Address, s.Ports, s.Tables, s.PacketIns, s.FlowMods, s.Errors, s.Shed, s.Duplicates,
+				t.Row(s.Dpid, cli.ShortDPID(s.Dpid), state, s.Role, s.Openflow, s.Address, s.Ports, s.Tables, s.PacketIns, s.FlowMods, s.Errors, s.Shed, s.Duplicates,
 					cli.Millis(s.EchoUs), cli.When(s.Since), strings.TrimSpace(s.Hardware+" "+s.Software))
 			}
 		}}, err

@@ -325,7 +325,7 @@ func healthOfLinks(c *cli.Controller) (HealthResult, error) {
 	}
 	switch {
 	case len(held) > 0:
-		return HealthResult{State: HealthWarning, Detail: "held, may be relays between hosts: " + cli.FirstFew(held), Remedy: "weft link allow DPID:PORT DPID:PORT for those that are cables; discovery.latency.max where links are long"}, err
+		return HealthResult{State: HealthWarning, Detail: "held, may be relays between hosts: " + cli.FirstFew(held), Remedy: "weft link allow SWITCH:PORT SWITCH:PORT for those that are cables; discovery.latency.max where links are long"}, err
 	case len(oneWay) > 0:
 		return HealthResult{State: HealthWarning, Detail: "carry frames one way only: " + cli.FirstFew(oneWay), Remedy: "check the cable, or the filter of the far end"}, err
 	case len(down) > 0:

@@ -16,27 +16,14 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// DPIDFlag is a DPID as the value of a flag; the zero value is none.
-type DPIDFlag struct{ Text string }
-
-func (d *DPIDFlag) String() string { return d.Text }
-func (d *DPIDFlag) Type() string   { return "DPID" }
-
-// Set reads what flow.ParseDPID reads.
-func (d *DPIDFlag) Set(s string) error {
-	v, err := flow.ParseDPID(s)
-	d.Text = v.String()
-	return err
-}
-
 // switchFlag adds --switch, which narrows a command to one switch.
-func switchFlag(cmd *cobra.Command, only *DPIDFlag) *cobra.Command {
+func switchFlag(cmd *cobra.Command, only *cli.DPIDFlag) *cobra.Command {
 	cmd.Flags().VarP(only, "switch", "s", "only this switch")
 	return cmd
 }
 
 // switchIDs returns the DPIDs of a switch, or of all that are connected.
-func switchIDs(c *cli.Controller, only DPIDFlag) ([]string, error) {
+func switchIDs(c *cli.Controller, only cli.DPIDFlag) ([]string, error) {
 	if only.Text != "" {
 		return []string{only.Text}, nil
 	}
@@ -73,7 +60,7 @@ type portRow struct {
 }
 
 func getPorts(r *cli.Remote) *cobra.Command {
-	var only DPIDFlag
+	var only cli.DPIDFlag
 	return switchFlag(cli.Query(r, &cobra.Command{
 		Use:   "ports",
 		Short: "List the ports of the switches, and what is behind them",
@@ -118,7 +105,7 @@ explain port says it in full.`,
 }
 
 func getFlows(r *cli.Remote) *cobra.Command {
-	var only DPIDFlag
+	var only cli.DPIDFlag
 	var owner string
 	cmd := switchFlag(cli.Query(r, &cobra.Command{
 		Use:   "flows",
@@ -151,7 +138,7 @@ func owners() (names []string) {
 
 // listFlows returns the entries that switches have, with their states, and those
 // that they should have; failed says which switches could not be read.
-func listFlows(c *cli.Controller, only DPIDFlag, owner string) (m *api.ListFlowsResponse, failed, err error) {
+func listFlows(c *cli.Controller, only cli.DPIDFlag, owner string) (m *api.ListFlowsResponse, failed, err error) {
 	switches, err := switchIDs(c, only)
 	if err != nil {
 		return nil, nil, err
@@ -258,7 +245,7 @@ func timeouts(f *api.FlowEntry) string {
 }
 
 func getGroups(r *cli.Remote) *cobra.Command {
-	var only DPIDFlag
+	var only cli.DPIDFlag
 	return switchFlag(cli.Query(r, &cobra.Command{
 		Use:     "groups",
 		Short:   "List the groups of the switches, read from the switches",
@@ -292,7 +279,7 @@ func getGroups(r *cli.Remote) *cobra.Command {
 }
 
 func getStats(r *cli.Remote) *cobra.Command {
-	var only DPIDFlag
+	var only cli.DPIDFlag
 	kinds := []string{"ports", "tables", "flows"}
 	return switchFlag(cli.Query(r, &cobra.Command{
 		Use:   "stats [ports|tables|flows]",

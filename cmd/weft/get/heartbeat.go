@@ -11,7 +11,7 @@ import (
 )
 
 func getHeartbeats(r *cli.Remote) *cobra.Command {
-	var only DPIDFlag
+	var only cli.DPIDFlag
 	return switchFlag(cli.Query(r, &cobra.Command{
 		Use:   "heartbeats",
 		Short: "Show how the switches answer heartbeats",

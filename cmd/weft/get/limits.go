@@ -10,7 +10,7 @@ import (
 )
 
 func getLimits(r *cli.Remote) *cobra.Command {
-	var only DPIDFlag
+	var only cli.DPIDFlag
 	return switchFlag(cli.Query(r, &cobra.Command{
 		Use:   "limits",
 		Short: "List the ports whose packets to the controller are limited",

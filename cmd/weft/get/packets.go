@@ -31,7 +31,7 @@ func getPackets(r *cli.Remote) *cobra.Command {
 	var out cli.Output
 	var match []string
 	var oneIn, rate uint32
-	var dpid DPIDFlag
+	var dpid cli.DPIDFlag
 	var seconds float64
 	var count int
 	cmd := &cobra.Command{

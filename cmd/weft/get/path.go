@@ -32,9 +32,9 @@ func HostEndpoint(c *cli.Controller, text string) (Endpoint, error) {
 		}
 		return Endpoint{text, h.GetAt().GetDpid(), h}, nil
 	}
-	d, err := flow.ParseDPID(text)
+	d, err := c.Switch(text)
 	if err != nil {
-		return Endpoint{}, api.Errorf(codes.InvalidArgument, "%q: want a host by Ethernet or IP address, or a switch by DPID", text)
+		return Endpoint{}, api.Errorf(codes.InvalidArgument, "%.80q: want a host by Ethernet or IP address, or a switch by name or DPID", text)
 	}
 	return Endpoint{text, d.String(), nil}, nil
 }
@@ -50,7 +50,7 @@ func PathCommand() *cobra.Command {
 		Use:   "path A B",
 		Short: "Compute the paths between two hosts or switches",
 		Long: `Compute the shortest paths from A to B over the links that are up: hosts by
-Ethernet or IP address, or switches by DPID. This is what could be used;
+Ethernet or IP address, or switches by name or DPID. This is what could be used;
 weft get routes shows what is programmed, weft trace what packets meet.
 
 With a constraint (--bandwidth to --pair) the path is one for circuits: it heeds
@@ -142,14 +142,14 @@ type pathRow struct {
 }
 
 func getPaths(r *cli.Remote) *cobra.Command {
-	var only DPIDFlag
+	var only cli.DPIDFlag
 	return switchFlag(cli.Query(r, &cobra.Command{
 		Use:   "paths",
 		Short: "List the shortest path between every two switches",
 		Example: `  weft get paths
   weft get paths --switch 1       # from switch 1 to all others`,
 	}, func(c *cli.Controller, _ []string) (cli.View, error) {
-		all, err := switchIDs(c, DPIDFlag{})
+		all, err := switchIDs(c, cli.DPIDFlag{})
 		if err != nil {
 			return cli.View{}, err
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,9 +30,9 @@ func (o *constraints) flags(cmd *cobra.Command) (names []string) {
 	f.DurationVar(&o.maxDelay, "max-delay", 0, "the most that it may take, such as 5ms")
 	f.Uint32Var(&o.demand.MaxHops, "max-hops", 0, "the most links")
 	f.StringVar(&o.demand.Minimise, "minimise", "cost", "what is as small as can be: cost or delay")
-	f.StringSliceVar(&o.exclude, "exclude", nil, "a switch (DPID) or link (DPID:PORT) not to use; may be repeated")
+	f.StringSliceVar(&o.exclude, "exclude", nil, "a switch or link (SWITCH:PORT) not to use; may be repeated")
 	f.StringSliceVar(&o.demand.ExcludeRiskGroups, "avoid-risk", nil, "a risk group not to use; may be repeated")
-	f.StringSliceVar(&o.via, "via", nil, "a switch (DPID) or link (DPID:PORT) to pass, in this order; may be repeated")
+	f.StringSliceVar(&o.via, "via", nil, "a switch or link (SWITCH:PORT) to pass, in this order; may be repeated")
 	f.StringSliceVar(&o.demand.IncludeAny, "include-any", nil, "colours of which each link has one")
 	f.StringSliceVar(&o.demand.IncludeAll, "include-all", nil, "colours that each link has")
 	f.StringSliceVar(&o.demand.ExcludeAny, "exclude-any", nil, "colours that no link has")
@@ -91,14 +90,12 @@ func (o *constraints) compute(cmd *cobra.Command, c *cli.Controller, a, b Endpoi
 
 // ParseElement reads a switch, or a link by one of its ports.
 func ParseElement(text string) (sw string, link *api.Location, err error) {
-	sw, port, isLink := strings.Cut(text, ":")
-	d, err := flow.ParseDPID(sw)
-	if err == nil && !isLink {
-		return d.String(), nil, nil
+	if !strings.Contains(text, ":") {
+		sw, err = cli.SwitchText(text)
+		return sw, nil, err
 	}
-	n, wrong := strconv.ParseUint(port, 10, 32)
-	if err != nil || wrong != nil || !flow.Port(n).Physical() {
-		return "", nil, fmt.Errorf("%.80q: want a switch (DPID, up to 16 hex digits) or a link (DPID:PORT), such as 1:3", text)
+	if link, err = cli.PlaceText(text); err != nil || !flow.Port(link.Port).Physical() {
+		return "", nil, fmt.Errorf("%.80q: want a switch (a name, or a DPID of up to 16 hex digits) or a link (SWITCH:PORT), such as s1:3", text)
 	}
-	return "", api.NewLocation(flow.Location{Switch: d, Port: flow.Port(n)}), nil
+	return "", link, nil
 }

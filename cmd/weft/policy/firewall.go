@@ -10,7 +10,6 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/cmd/weft/get"
 	"github.com/weft-sdn/weft/flow"
 )
 
@@ -70,7 +69,7 @@ weft firewall list -o yaml prints is understood, too.`
 
 func firewallAddCommand(r *cli.Remote) *cobra.Command {
 	var file string
-	var sw get.DPIDFlag
+	var sw cli.DPIDFlag
 	var allow, deny, noWait, dry bool
 	var match []string
 	rule := &api.FirewallRule{}
@@ -151,7 +150,7 @@ func firewallFailed(list []*api.FirewallFailure) error {
 
 func firewallDeleteCommand(r *cli.Remote) *cobra.Command {
 	var all, dry bool
-	var sw get.DPIDFlag
+	var sw cli.DPIDFlag
 	cmd := &cobra.Command{
 		Use:   "delete [ID...]",
 		Args:  cobra.ArbitraryArgs,

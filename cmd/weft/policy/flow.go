@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
@@ -16,7 +17,7 @@ import (
 // flowFlags describe one flow entry.
 type flowFlags struct {
 	file     string
-	sw       get.DPIDFlag
+	sw       cli.DPIDFlag
 	table    uint8
 	priority uint16
 	match    []string
@@ -234,10 +235,27 @@ func (o *flowFlags) entries(cmd *cobra.Command) ([]*api.FlowEntry, error) {
 	if _, err := flow.ParseActionStrings(o.write); err != nil {
 		return nil, cli.Usagef(cmd, "--write-action: %v", err)
 	}
-	if _, _, err := f.Entry(); err != nil {
+	if err := checkEntry(f); err != nil {
 		return nil, cli.Usagef(cmd, "%v", err)
 	}
 	return []*api.FlowEntry{f}, nil
+}
+
+// checkEntry returns what is wrong with an entry, whose switch may be a name that the controller
+// knows.
+func checkEntry(f *api.FlowEntry) error {
+	sw, err := cli.SwitchText(f.Dpid)
+	if err != nil {
+		return err
+	}
+	c := proto.CloneOf(f)
+	if c.Dpid = sw; sw == f.Dpid {
+		if _, err := flow.ParseDPID(sw); err != nil {
+			c.Dpid = "1" // any
+		}
+	}
+	_, _, err = c.Entry()
+	return err
 }
 
 // errNoFlows is a file without entries.

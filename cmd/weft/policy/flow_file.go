@@ -142,7 +142,7 @@ func (r *fileReader) flows(v document.Value) (flows []*api.FlowEntry) {
 		return nil
 	}
 	f.Owner, f.Cookie, f.Packets, f.Bytes, f.Duration = "", "", 0, 0, 0 // for the controller to say
-	if _, _, err := f.Entry(); err != nil {
+	if err := checkEntry(f); err != nil {
 		r.wrong(v.Line, "%v", err)
 		return nil
 	}

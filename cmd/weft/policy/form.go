@@ -12,7 +12,6 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/cmd/weft/get"
 )
 
 // form is the flags and arguments of a command, which set the fields of a request.
@@ -124,7 +123,7 @@ func newInput(cmd *cobra.Command, field protoreflect.FieldDescriptor, flag *api.
 	}
 	switch kind := field.Kind(); {
 	case form == "dpid" && !field.IsList():
-		v := &get.DPIDFlag{}
+		v := &cli.DPIDFlag{}
 		flags.VarP(v, name, letter, help)
 		in.zero = func() bool { return v.Text == "" }
 		in.put = func(to protoreflect.Message) error { return set(v.Text)(to) }

@@ -26,11 +26,11 @@ func setTexts(to protoreflect.Message, f protoreflect.FieldDescriptor, texts []s
 
 // readSwitch reads a DPID.
 func readSwitch(to protoreflect.Message, f protoreflect.FieldDescriptor, texts []string) error {
-	sw, err := flow.ParseDPID(texts[0])
+	sw, err := cli.SwitchText(texts[0])
 	if err != nil {
 		return err
 	}
-	return setTexts(to, f, []string{sw.String()})
+	return setTexts(to, f, []string{sw})
 }
 
 // readSwitches reads DPIDs into a list.
@@ -38,7 +38,7 @@ func readSwitches(flag string, to protoreflect.Message, f protoreflect.FieldDesc
 	for _, text := range texts {
 		sw, link, err := get.ParseElement(text)
 		if err != nil || link != nil {
-			return fmt.Errorf("--%s %.80q: want a switch (DPID)", flag, text)
+			return fmt.Errorf("--%s %.80q: want a switch", flag, text)
 		}
 		_ = setTexts(to, f, []string{sw}) // always nil
 	}

@@ -11,13 +11,12 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/flow"
 )
 
 // readPlace reads SWITCH/PORT into a list of places, or into the fields dpid and port. In
 // the form "holds" it may be SWITCH for all of its ports.
 func readPlace(form, flag string, to protoreflect.Message, f protoreflect.FieldDescriptor, texts []string) error {
-	read := parsePlace
+	read := cli.PlaceText
 	if form == "holds" {
 		read = parseSwitchOrPlace
 	}
@@ -33,25 +32,16 @@ func readPlace(form, flag string, to protoreflect.Message, f protoreflect.FieldD
 	return err
 }
 
-// parsePlace reads a port of a switch.
-func parsePlace(s string) (*api.Location, error) {
-	at, err := flow.ParseLocation(s)
-	if err != nil {
-		return nil, err
-	}
-	return api.NewLocation(at), nil
-}
-
 // parseSwitchOrPlace reads SWITCH/PORT, or SWITCH for all of its ports.
 func parseSwitchOrPlace(s string) (*api.Location, error) {
 	if strings.Contains(s, "/") {
-		return parsePlace(s)
+		return cli.PlaceText(s)
 	}
-	d, err := flow.ParseDPID(s)
+	sw, err := cli.SwitchText(s)
 	if err != nil {
 		return nil, fmt.Errorf("%q: want SWITCH/PORT or SWITCH: %w", s, err)
 	}
-	return &api.Location{Dpid: d.String()}, nil
+	return &api.Location{Dpid: sw}, nil
 }
 
 // checkUnbind wants a host or a port.

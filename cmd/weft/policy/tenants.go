@@ -12,7 +12,6 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/cmd/weft/cli"
-	"github.com/weft-sdn/weft/flow"
 )
 
 // tidyNetwork brings members into order.
@@ -40,20 +39,23 @@ func setMemberHosts(cmd *cobra.Command, _ []string, request proto.Message) error
 	return err
 }
 
-// readMember reads SWITCH/PORT or SWITCH/PORT:VLAN; a switch may have colons
-// itself.
+// readMember reads SWITCH:PORT or SWITCH:PORT:VLAN; behind a slash in place of the first colon
+// a switch may have colons itself.
 func readMember(s string) (*api.TenantMember, error) {
 	wrong := fmt.Errorf("%q: want SWITCH/PORT or SWITCH/PORT:VLAN, such as 1/3:300", s)
 	sw, rest, ok := strings.Cut(s, "/")
 	if !ok {
+		sw, rest, ok = strings.Cut(s, ":")
+	}
+	if !ok {
 		return nil, wrong
 	}
-	d, err := flow.ParseDPID(sw)
+	sw, err := cli.SwitchText(sw)
 	if err != nil {
 		return nil, err
 	}
 	port, vlan, tagged := strings.Cut(rest, ":")
-	m := &api.TenantMember{Dpid: d.String()}
+	m := &api.TenantMember{Dpid: sw}
 	n, err := strconv.ParseUint(port, 10, 32)
 	if err != nil {
 		return nil, wrong

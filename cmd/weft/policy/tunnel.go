@@ -51,7 +51,7 @@ func setRevert(cmd *cobra.Command, m *api.Tunnel) error {
 	return cmp.Or(err, err2, err3)
 }
 
-// readElements reads switches (DPID) and links (DPID:PORT) that a tunnel is not to use.
+// readElements reads switches and links (SWITCH:PORT) that a tunnel is not to use.
 func readElements(flag string, to protoreflect.Message, texts []string) error {
 	m := to.Interface().(*api.Tunnel)
 	for _, text := range texts {

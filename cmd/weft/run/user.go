@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"runtime"
@@ -149,7 +150,13 @@ func leaveRoot(flag, data, key string, part partConfig) error {
 	if err != nil {
 		return fmt.Errorf("the part of the controller that stays root: %w; or start with --user root", err)
 	}
-	if err := handOver(dir, a); err != nil {
+	err = handOver(dir, a)
+	if errors.Is(err, fs.ErrNotExist) { // a process that had made it has ended meanwhile, and it was empty
+		if _, err = makeDataDirectory(dir); err == nil {
+			err = handOver(dir, a)
+		}
+	}
+	if err != nil {
 		return err
 	}
 	return a.become(dir, p)

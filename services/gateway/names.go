@@ -22,9 +22,16 @@ import (
 type switchNames struct {
 	bucket object.Bucket // given names, with the switch that has each
 
-	mu        sync.RWMutex // guards the following
+	mu        sync.Mutex // guards the following
 	given     map[string]flow.DPID
-	described map[flow.DPID]string
+	described map[flow.DPID]string // by which a switch calls itself, also while it is away
+	counted   *nameTable           // of given and described; nil if these have changed
+}
+
+// nameTable is which names count.
+type nameTable struct {
+	of map[flow.DPID]*api.SwitchName
+	by map[string]flow.DPID
 }
 
 // mostNames bounds the names that operators have given.
@@ -43,10 +50,11 @@ func (n *switchNames) changed(name string, value []byte, _ uint64) {
 	} else {
 		delete(n.given, name)
 	}
+	n.counted = nil
 }
 
-// heard takes an event about a switch; gone is whether it is forgotten.
-func (n *switchNames) heard(e *api.SwitchChanged, gone bool) {
+// heard takes an event about a switch. One that is away keeps its name.
+func (n *switchNames) heard(e *api.SwitchChanged) {
 	sw, err := flow.ParseDPID(e.GetSwitch().GetDpid())
 	if err != nil {
 		return
@@ -57,11 +65,26 @@ func (n *switchNames) heard(e *api.SwitchChanged, gone bool) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if gone || !isName(name) || name == unnamed {
+	was, had := n.described[sw]
+	switch is := isName(name) && name != unnamed; {
+	case is && name != was:
+		n.described[sw], n.counted = name, nil
+	case !is && had && e.Switch.Connected:
 		delete(n.described, sw)
-	} else {
-		n.described[sw] = name
+		n.counted = nil
 	}
+}
+
+// forgotten takes the event that what is known of a switch counts no more.
+func (n *switchNames) forgotten(e *api.SwitchForgotten) {
+	sw, err := flow.ParseDPID(e.GetDpid())
+	if err != nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.described, sw)
+	n.counted = nil
 }
 
 // unnamed is what Open vSwitch says of a bridge that has no description.
@@ -74,14 +97,16 @@ func isName(name string) bool {
 	return err != nil && api.CheckName("name", name) == nil
 }
 
-// list returns the switches that have a name.
-func (n *switchNames) list(context.Context, *api.ListSwitchNamesRequest) (*api.ListSwitchNamesResponse, error) {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	of := map[flow.DPID]*api.SwitchName{}
+// table returns which names count: those that are given, and the one by which a switch alone
+// calls itself, if it has none that is given. The caller holds mu.
+func (n *switchNames) table() *nameTable {
+	if n.counted != nil {
+		return n.counted
+	}
+	t := &nameTable{of: map[flow.DPID]*api.SwitchName{}, by: maps.Clone(n.given)}
 	for _, name := range slices.Sorted(maps.Keys(n.given)) {
-		if sw := n.given[name]; of[sw] == nil {
-			of[sw] = &api.SwitchName{Dpid: sw.String(), Name: name, Given: true}
+		if sw := n.given[name]; t.of[sw] == nil {
+			t.of[sw] = &api.SwitchName{Dpid: sw.String(), Name: name, Given: true}
 		}
 	}
 	count := map[string]int{}
@@ -89,37 +114,51 @@ func (n *switchNames) list(context.Context, *api.ListSwitchNamesRequest) (*api.L
 		count[name]++
 	}
 	for sw, name := range n.described {
-		if _, taken := n.given[name]; !taken && of[sw] == nil && count[name] == 1 {
-			of[sw] = &api.SwitchName{Dpid: sw.String(), Name: name}
+		if _, taken := n.given[name]; !taken && t.of[sw] == nil && count[name] == 1 {
+			t.of[sw], t.by[name] = &api.SwitchName{Dpid: sw.String(), Name: name}, sw
 		}
 	}
+	n.counted = t
+	return t
+}
+
+// list returns the switches that have a name.
+func (n *switchNames) list(context.Context, *api.ListSwitchNamesRequest) (*api.ListSwitchNamesResponse, error) {
+	n.mu.Lock()
+	t := n.table()
+	n.mu.Unlock()
 	resp := &api.ListSwitchNamesResponse{}
-	for _, sw := range slices.Sorted(maps.Keys(of)) {
-		resp.Names = append(resp.Names, of[sw])
+	for _, sw := range slices.Sorted(maps.Keys(t.of)) {
+		resp.Names = append(resp.Names, t.of[sw])
 	}
 	return resp, nil
 }
 
 // find returns the switch of a name.
 func (n *switchNames) find(name string) (flow.DPID, error) {
-	n.mu.RLock()
-	defer n.mu.RUnlock()
-	if sw, ok := n.given[name]; ok {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t := n.table()
+	if sw, ok := t.by[name]; ok {
 		return sw, nil
 	}
-	var found []string
+	var found []flow.DPID
 	for _, sw := range slices.Sorted(maps.Keys(n.described)) {
 		if n.described[sw] == name {
-			found = append(found, sw.String())
+			found = append(found, sw)
 		}
 	}
 	switch len(found) {
 	case 0:
 		return 0, api.Errorf(codes.InvalidArgument, "switch %.80q: none has this name, and it is no datapath identifier of up to 16 hex digits; weft get switches has all", name)
 	case 1:
-		return flow.ParseDPID(found[0])
+		return 0, api.Errorf(codes.InvalidArgument, "switch %q: %v calls itself so, and has been given the name %s; say that", name, found[0], t.of[found[0]].GetName())
 	}
-	return 0, api.Errorf(codes.InvalidArgument, "switch %q: %d call themselves so, %s; give them names by weft switch name", name, len(found), strings.Join(found[:min(len(found), 3)], ", "))
+	texts := make([]string, 0, 3)
+	for _, sw := range found[:min(len(found), 3)] {
+		texts = append(texts, sw.String())
+	}
+	return 0, api.Errorf(codes.InvalidArgument, "switch %q: %d call themselves so, %s; give them names by weft switch name", name, len(found), strings.Join(texts, ", "))
 }
 
 // name gives a switch a name.
@@ -137,7 +176,7 @@ func (n *switchNames) name(ctx context.Context, req *api.NameSwitchRequest) (*ap
 			return nil, api.Errorf(codes.InvalidArgument, "%v", err)
 		}
 	}
-	n.mu.RLock()
+	n.mu.Lock()
 	var before []string
 	for is, of := range n.given {
 		if of == sw && is != name {
@@ -151,7 +190,7 @@ func (n *switchNames) name(ctx context.Context, req *api.NameSwitchRequest) (*ap
 			other, taken = of, true
 		}
 	}
-	n.mu.RUnlock()
+	n.mu.Unlock()
 	switch {
 	case taken && other != sw:
 		return nil, api.Errorf(codes.AlreadyExists, "switch %v has the name %s; choose another, or give that one another first", other, name)
@@ -170,14 +209,10 @@ func (n *switchNames) name(ctx context.Context, req *api.NameSwitchRequest) (*ap
 		}
 		n.changed(old, nil, 0)
 	}
-	list, err := n.list(ctx, nil)
-	if err != nil {
-		return nil, err
-	}
-	for _, x := range list.GetNames() {
-		if x.Dpid == sw.String() {
-			return x, nil
-		}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if is := n.table().of[sw]; is != nil {
+		return is, nil
 	}
 	return &api.SwitchName{Dpid: sw.String()}, nil
 }

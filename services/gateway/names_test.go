@@ -20,7 +20,7 @@ func named(t *testing.T) *switchNames {
 	}
 	n := newSwitchNames(bucket)
 	for dpid, is := range map[string]string{"1": "s1", "2": "hybrid name=pe2 access=3", "3": "twin", "4": "twin", "5": "None", "6": "beef", "7": "two words"} {
-		n.heard(&api.SwitchChanged{Switch: &api.Switch{Dpid: strings.Repeat("0", 15) + dpid, Description: is}}, false)
+		n.heard(&api.SwitchChanged{Switch: &api.Switch{Dpid: strings.Repeat("0", 15) + dpid, Description: is, Connected: true}})
 	}
 	return n
 }
@@ -83,14 +83,22 @@ func TestSwitchNames(t *testing.T) {
 	give("1", "", codes.OK)
 	give("3", "", codes.OK)
 	is("1 s1, 2 pe2")
-	n.heard(&api.SwitchChanged{Switch: &api.Switch{Dpid: strings.Repeat("0", 15) + "4", Description: "twin"}}, true)
+	n.heard(&api.SwitchChanged{Switch: &api.Switch{Dpid: strings.Repeat("0", 15) + "1"}}) // away
+	is("1 s1, 2 pe2")
+	n.forgotten(&api.SwitchForgotten{Dpid: strings.Repeat("0", 15) + "4"})
 	is("1 s1, 2 pe2, 3 twin")
+	n.heard(&api.SwitchChanged{Switch: &api.Switch{Dpid: strings.Repeat("0", 15) + "1", Connected: true}})
+	is("2 pe2, 3 twin")
 }
 
 // TestNamesInRequests: a request has names wherever it has datapath identifiers; what is neither
 // is left to the service.
 func TestNamesInRequests(t *testing.T) {
 	n := named(t)
+	if _, err := n.name(t.Context(), &api.NameSwitchRequest{Dpid: "7", Name: "attic"}); err != nil {
+		t.Fatal(err)
+	}
+	n.heard(&api.SwitchChanged{Switch: &api.Switch{Dpid: strings.Repeat("0", 15) + "7", Description: "s7", Connected: true}})
 	one, two := strings.Repeat("0", 15)+"1", strings.Repeat("0", 15)+"2"
 	for _, c := range []struct{ req, want proto.Message }{
 		{&api.ReadFlowsRequest{Dpid: "s1"}, &api.ReadFlowsRequest{Dpid: one}},
@@ -104,7 +112,7 @@ func TestNamesInRequests(t *testing.T) {
 			t.Errorf("%v, %v; want %v", c.req, err, c.want)
 		}
 	}
-	for _, c := range []struct{ dpid, why string }{{"s9", "none has this name"}, {"twin", "2 call themselves so"}} {
+	for _, c := range []struct{ dpid, why string }{{"s9", "none has this name"}, {"twin", "2 call themselves so"}, {"s7", "given the name attic"}} {
 		if err := n.resolve((&api.ReadFlowsRequest{Dpid: c.dpid}).ProtoReflect()); api.KindOf(err) != codes.InvalidArgument || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: %v, want %q", c.dpid, err, c.why)
 		}

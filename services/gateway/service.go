@@ -1,7 +1,7 @@
 // Package gateway is the controller's northbound: gRPC, JSON over HTTP, events by
 // WebSocket and metrics for Prometheus, on one port. It calls the services and
-// passes on what they publish. Its own are the tokens that admit clients, and the
-// log of what clients change.
+// passes on what they publish. Its own are the tokens that admit clients, the log
+// of what clients change, and the names of switches.
 //
 // Only the list of services imports it; only this file imports weft.
 package gateway
@@ -301,8 +301,11 @@ func follow(env *weft.Env, log *eventLog, names *switchNames, subject weft.Subje
 	weft.OnAny(env, subject, func(_ context.Context, e any) {
 		key, fact := subject.KeyOf(e)
 		log.add(name, e.(proto.Message), key, fact, subject.GoneBy(e), subject.Renewed())
-		if x, is := e.(*api.SwitchChanged); is {
-			names.heard(x, subject.GoneBy(e))
+		switch x := e.(type) {
+		case *api.SwitchChanged:
+			names.heard(x)
+		case *api.SwitchForgotten:
+			names.forgotten(x)
 		}
 	})
 }

@@ -97,8 +97,8 @@ func Broken(err error) bool {
 // Controller is a connection to a controller.
 type Controller struct {
 	api.Clients
-	Ctx         context.Context          // of the command's calls
-	switchNames func() map[string]string // by DPID
+	Ctx         context.Context // of the command's calls
+	switchNames namesOf
 }
 
 // Dial returns a connection, and what ends it.

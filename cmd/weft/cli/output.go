@@ -54,9 +54,7 @@ func (o *Output) Print(cmd *cobra.Command, v any, text func(*Table)) error {
 	if o.Format == "table" {
 		buffered := bufio.NewWriter(w)
 		t := &Table{Writer: tabwriter.NewWriter(PlainWriter{buffered}, 0, 8, 2, ' ', 0), wide: o.Wide}
-		if ctx := cmd.Context(); ctx != nil {
-			t.names, _ = ctx.Value(namesKey{}).(func() map[string]string)
-		}
+		t.names = namesFor(cmd)
 		text(t)
 		return errors.Join(t.Flush(), buffered.Flush())
 	}
@@ -102,20 +100,28 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return protojson.MarshalOptions{UseProtoNames: true, EmitUnpopulated: true}.Marshal(m.Message)
 }
 
-// Table writes aligned columns, with the names of switches.
+// Table writes aligned columns and sentences, with the names of switches.
 type Table struct {
 	*tabwriter.Writer
 	wide  bool
-	names func() map[string]string // by DPID; nil: there are none
+	names namesOf // nil: there are none
+}
+
+// Write writes whole columns and sentences.
+func (t *Table) Write(p []byte) (int, error) {
+	if t.wide {
+		return t.Writer.Write(p)
+	}
+	if _, err := io.WriteString(t.Writer, readable(string(p), t.names)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 func (t *Table) Row(cells ...any) {
 	text := make([]string, len(cells))
 	for i, c := range cells {
 		text[i] = Plain(fmt.Sprint(c))
-		if !t.wide {
-			text[i] = readable(text[i], t.names)
-		}
 		if text[i] == "" {
 			text[i] = "-"
 		}

@@ -68,7 +68,10 @@ func (c *Controller) Switch(text string) (flow.DPID, error) {
 	if sw, err := flow.ParseDPID(text); err == nil {
 		return sw, nil
 	}
-	names := c.switchNames()
+	names, err := c.switchNames()
+	if err != nil {
+		return 0, fmt.Errorf("switch %s: ask for the names of switches: %w", text, err)
+	}
 	for _, sw := range slices.Sorted(maps.Keys(names)) {
 		if names[sw] == text {
 			return flow.ParseDPID(sw)
@@ -90,22 +93,51 @@ func (c *Controller) resolveFlags(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// askNames returns a function that asks for the names of switches once, by their DPIDs: none, if
-// the controller does not say them.
-func askNames(ctx context.Context, gateway api.GatewayClient) func() map[string]string {
-	return sync.OnceValue(func() map[string]string {
-		names := map[string]string{}
+// namesOf are the names of switches by their DPIDs, or why they are not known.
+type namesOf func() (map[string]string, error)
+
+// askNames returns a function that asks for the names of switches once.
+func askNames(ctx context.Context, gateway api.GatewayClient) namesOf {
+	return sync.OnceValues(func() (map[string]string, error) {
 		m, err := gateway.ListSwitchNames(ctx, &api.ListSwitchNamesRequest{})
+		if err != nil {
+			return nil, err
+		}
+		names := map[string]string{}
 		for _, x := range m.GetNames() {
 			names[x.Dpid] = x.Name
 		}
-		_ = err // then switches have no names
-		return names
+		return names, nil
 	})
+}
+
+// known returns the names; none, if they are not known: a table can do without.
+func (n namesOf) known() map[string]string {
+	if n == nil {
+		return nil
+	}
+	names, err := n()
+	if err != nil {
+		return nil
+	}
+	return names
 }
 
 // namesKey is the context's key for what askNames returns.
 type namesKey struct{}
+
+// namesFor returns the names that the controller of a command has; nil, if it has asked none.
+func namesFor(cmd *cobra.Command) namesOf {
+	if cmd == nil || cmd.Context() == nil {
+		return nil
+	}
+	names, _ := cmd.Context().Value(namesKey{}).(namesOf)
+	return names
+}
+
+// Readable returns a text for people, such as an error's: with the names of switches that the
+// command has asked for.
+func Readable(cmd *cobra.Command, text string) string { return readable(text, namesFor(cmd)) }
 
 // dpidText is a DPID in a text, what stands before it, and a slash before the number of a port. In
 // names of files and in URIs there is none.
@@ -121,17 +153,15 @@ func ShortDPID(dpid string) string {
 
 // readable returns a text with the names of switches, or their DPIDs without leading zeros, in
 // place of whole DPIDs.
-func readable(text string, names func() map[string]string) string {
+func readable(text string, names namesOf) string {
 	for at := 0; ; {
 		m := dpidText.FindStringSubmatchIndex(text[at:])
 		if m == nil {
 			return text
 		}
 		from, to := at+m[4], at+m[5]
-		dpid, is := text[from:to], ""
-		if names != nil {
-			is = names()[dpid]
-		}
+		dpid := text[from:to]
+		is := names.known()[dpid]
 		if is == "" && strings.HasPrefix(dpid, "0000") { // else it may be something else
 			is = ShortDPID(dpid)
 		}

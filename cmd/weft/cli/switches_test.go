@@ -1,11 +1,17 @@
 package cli
 
-import "testing"
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"text/tabwriter"
+)
 
 // TestReadable: tables have the names of switches, else their DPIDs without leading zeros, and
 // leave other numbers alone.
 func TestReadable(t *testing.T) {
-	names := func() map[string]string { return map[string]string{"0000000000000001": "s1"} }
+	names := namesOf(func() (map[string]string, error) { return map[string]string{"0000000000000001": "s1"}, nil })
 	for text, want := range map[string]string{
 		"0000000000000001":                                "s1",
 		"0000000000000001/3":                              "s1:3",
@@ -23,6 +29,29 @@ func TestReadable(t *testing.T) {
 	} {
 		if got := readable(text, names); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestSentences: a table has the names in what stands around its columns, too; and none, rather
+// than nothing, if the controller does not say them.
+func TestSentences(t *testing.T) {
+	for _, c := range []struct {
+		names namesOf
+		wide  bool
+		want  string
+	}{
+		{func() (map[string]string, error) { return map[string]string{"0000000000000001": "s1"}, nil }, false, "enters at s1:3\nSWITCH  TO\ns1      2:1\n"},
+		{func() (map[string]string, error) { return nil, errors.New("not here") }, false, "enters at 1:3\nSWITCH  TO\n1       2:1\n"},
+		{nil, true, "enters at 0000000000000001/3\nSWITCH            TO\n0000000000000001  0000000000000002/1\n"},
+	} {
+		var b strings.Builder
+		w := &Table{Writer: tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0), wide: c.wide, names: c.names}
+		fmt.Fprintf(w, "enters at %s\n", "0000000000000001/3")
+		w.Row("SWITCH", "TO")
+		w.Row("0000000000000001", "0000000000000002/1")
+		if err := w.Flush(); err != nil || b.String() != c.want {
+			t.Errorf("%q, %v; want %q", b.String(), err, c.want)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func execute(args []string, stdout, stderr io.Writer, laboratory ...*cobra.Comma
 	if text := err.Error(); !errors.As(err, &usage) && strings.HasPrefix(text, "required flag") {
 		err = &cli.UsageError{Err: cli.InWords(cmd, nil, err), Command: cmd.CommandPath()}
 	}
-	said := strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
+	said := cli.Readable(cmd, strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted"))
 	for line := range strings.Lines(said) {
 		fmt.Fprintf(stderr, "weft: %s\n", cli.Plain(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", " ")))
 	}

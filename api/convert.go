@@ -15,6 +15,9 @@ import (
 // matches and actions that are not in OpenFlow.
 const OpenVSwitch = "Open vSwitch"
 
+// MostSampled is how many packets of a connection one sample has at most.
+const MostSampled = 1000
+
 // NewLocation returns the message for a port of a switch.
 func NewLocation(l flow.Location) *Location {
 	return &Location{Dpid: l.Switch.String(), Port: uint32(l.Port)}

@@ -16,6 +16,15 @@ const (
 	OverloadHeader = "3gpp-Sbi-Oci"
 )
 
+// Congested reports whether a status says that a producer has too much to do (TS 29.500, 6.4).
+func Congested(status int) bool {
+	switch status {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
 // A LoadReport is what a producer tells of its load, or of its overload.
 type LoadReport struct {
 	Overload bool // of 3gpp-Sbi-Oci

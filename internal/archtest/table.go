@@ -39,7 +39,7 @@ var table = []row{
 	{"services/l2vpn/*", []string{"flow", "packet"}, nil},
 	{"services/l2vpn", []string{".", "nib", "flow", "packet", "api", "pce", "object", "services/l2vpn/*", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
 	// Its checks of members.
-	{"services/balancer", []string{".", "nib", "flow", "packet", "api", "object", "policy", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/net/http2/hpack"}},
+	{"services/balancer", []string{".", "nib", "flow", "packet", "api", "object", "policy", "sbi", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/net/http2/hpack"}},
 	// At most so many probes a second.
 	{"services/discovery", []string{".", "flow", "packet", "api", "object", "internal/ratelimit"}, []string{codes, "google.golang.org/protobuf/", "golang.org/x/time/rate"}},
 	// Switches that refuse are asked again.

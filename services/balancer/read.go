@@ -95,8 +95,8 @@ func readVip(m *api.Vip, cfg *Config) (v *vip, err error) {
 		return nil, err
 	}
 	switch v.sample = int(min(m.GetSample(), math.MaxInt32)); {
-	case v.sample > sampleMax:
-		return nil, fmt.Errorf("sample %d: want at most %d packets", m.GetSample(), sampleMax)
+	case v.sample > api.MostSampled:
+		return nil, fmt.Errorf("sample %d: want at most %d packets", m.GetSample(), api.MostSampled)
 	case v.sample > 0 && (v.at.proto != flow.IPProtoTCP || v.stateless):
 		return nil, fmt.Errorf("sample %d: requests are read of TCP, of a VIP that is not stateless", m.GetSample())
 	}

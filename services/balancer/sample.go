@@ -12,6 +12,7 @@ import (
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/packet"
+	"github.com/weft-sdn/weft/sbi"
 )
 
 // Switches see no requests. Of a VIP with sample they copy some packets of a connection or a
@@ -21,7 +22,6 @@ import (
 const (
 	sampleTime   = int64(10 * time.Second) // of one sample
 	sampleAtOnce = 64                      // connections and pairs
-	sampleMax    = 1000                    // packets of one
 	sampleAsked  = 64                      // requests under way on one TCP connection that are followed
 )
 
@@ -201,8 +201,7 @@ func (s *sampled) answer(x *dialogue, f frameHeader, block []byte, now int64) {
 	case status >= 400:
 		s.errors++
 	}
-	switch status {
-	case 429, 503, 307, 308: // as TS 29.500, 6.4, has it
+	if sbi.Congested(status) {
 		s.congested++
 	}
 }

@@ -404,8 +404,8 @@ func readPolicy(m *api.ScpPolicy) (*api.ScpPolicy, error) {
 		return fail("overload %d: want 1 to 100 percent, or 0 for scp.overload", m.Overload)
 	case m.Errors > 100:
 		return fail("errors %d: want 1 to 100 percent, or 0 for scp.errors", m.Errors)
-	case m.Sample > 1000:
-		return fail("sample %d: want at most 1000 packets", m.Sample)
+	case m.Sample > api.MostSampled:
+		return fail("sample %d: want at most %d packets", m.Sample, api.MostSampled)
 	case m.ResponseMs > 60_000:
 		return fail("response_ms %d: want at most 60000", m.ResponseMs)
 	case m.Rate > 100_000_000:

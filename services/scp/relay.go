@@ -172,7 +172,7 @@ func (r *relay) RoundTrip(req *http.Request) (*http.Response, error) {
 		if resp, err = r.client.RoundTrip(out); err == nil {
 			e.used, e.identify = x, !e.named || i > 0
 			took := time.Since(start)
-			r.front.proxy.strain.observe(x.at.Addr, congested(resp.StatusCode), took)
+			r.front.proxy.strain.observe(x.at.Addr, sbi.Congested(resp.StatusCode), took)
 			r.count(e, x, resultOf(resp.StatusCode), took)
 			resp.Body = &relayedBody{ReadCloser: resp.Body, left: mostRelayed, ended: func() { ended(took) }}
 			return resp, nil

@@ -156,15 +156,6 @@ func (s *strain) relieve(list []candidate, now int64, w wanted) []candidate {
 	return list
 }
 
-// congested reports whether a status says that a producer is overloaded.
-func congested(status int) bool {
-	switch status {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return true
-	}
-	return false
-}
-
 // observe notes the answer of an end point to a request.
 func (s *strain) observe(at netip.AddrPort, congested bool, took time.Duration) {
 	s.observeAll(at, seenAnswers{1, ones(congested), took})

@@ -157,7 +157,7 @@ func TestStrainSpares(t *testing.T) {
 	strained := func() {
 		for range 3 {
 			for range fewAnswers {
-				g.proxy.strain.observe(one.at, congested(503), time.Millisecond)
+				g.proxy.strain.observe(one.at, sbi.Congested(503), time.Millisecond)
 			}
 			g.now.Add(int64(time.Second))
 			g.proxy.strain.judgeBy(g.proxy, g.now.Load())

@@ -101,7 +101,7 @@ func (t *traffic) requested(consumer, producer sbi.NFType, registered map[sbi.NF
 // resultOf names the result of a request by the status of its answer.
 func resultOf(status int) string {
 	switch {
-	case congested(status):
+	case sbi.Congested(status):
 		return "congested"
 	case status >= 500:
 		return "server_error"

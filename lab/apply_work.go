@@ -67,7 +67,7 @@ func (s wiring) removeWire(ctx context.Context, w *layout.Wire) error {
 	if err := links.RemoveTunnel(w); err != nil {
 		return err
 	}
-	loses := w.Lossy() || machine.NeedTools("nft") == nil
+	loses := machine.NeedTools("nft") == nil
 	for _, e := range w.Ends() {
 		if _, err := os.Stat(machine.NetnsPath(e.Netns)); err != nil {
 			continue

@@ -36,6 +36,7 @@ type Node struct {
 	receivers  receivers
 	senders    senders
 	facts      *facts
+	repeats    repeats
 	apps       attached
 
 	// What answers the gateway.
@@ -147,7 +148,7 @@ func (n *Node) Run(ctx context.Context) (err error) {
 	defer listener.Close()
 	n.members.entry = members.Entry{
 		Process: n.config.Process, Incarnation: n.members.self, PID: os.Getpid(), Machine: n.members.links.Machine, Version: n.config.Version,
-		Started: n.members.now(), Addresses: addresses, Stamps: true, Records: true,
+		Started: n.members.now(), Addresses: addresses, Stamps: true, Records: true, Numbers: true,
 	}
 	if err := n.members.publish(ctx); err != nil {
 		return err

@@ -192,6 +192,75 @@ func TestCallOfAProcessThatIsReachedLate(t *testing.T) {
 	}
 }
 
+// lossyTransport is one whose connections break when the answers of some calls are due.
+type lossyTransport struct {
+	transport.Transport
+	lost *atomic.Int32
+}
+
+func (l lossyTransport) Dial(ctx context.Context, address string) (transport.Conn, error) {
+	conn, err := l.Transport.Dial(ctx, address)
+	return lossyConn{conn, l.lost}, err
+}
+
+type lossyConn struct {
+	transport.Conn
+	lost *atomic.Int32
+}
+
+func (l lossyConn) Call(ctx context.Context, method string, req []byte) ([]byte, error) {
+	answer, err := l.Conn.Call(ctx, method, req)
+	if err == nil && strings.HasPrefix(method, api.UnbindHost.Name) && l.lost.Add(-1) >= 0 {
+		return nil, transport.Errorf(transport.Unavailable, "the connection is lost")
+	}
+	return answer, err
+}
+
+// A change whose answer is lost is made once, and its answer is that of the first time; one that
+// was refused is refused again, and not tried again.
+func TestAnswerOfARepeatedCall(t *testing.T) {
+	t.Parallel()
+	bases := []weft.Spec{
+		{Name: "hosts", Serves: weft.Methods(api.UnbindHost)},
+		{Name: "gateway", Calls: weft.Methods(api.UnbindHost), Scale: weft.Any},
+	}
+	var made atomic.Uint32
+	c := newCluster(t, bases, map[string]func(*actor){"hosts": func(p *actor) {
+		weft.Handle(p.env, api.UnbindHost, func(_ context.Context, req *api.UnbindHostRequest) (*api.UnbindHostResponse, error) {
+			if n := made.Add(1); req.GetMac() == "refused" || n > 1 {
+				return nil, api.Errorf(codes.NotFound, "nothing for the call %d", n)
+			}
+			return &api.UnbindHostResponse{Deleted: 1}, nil
+		})
+	}})
+	c.apply("{name: a, events: grpc, workers: {a: {services: [hosts]}, b: {services: [gateway]}}}")
+	c.start("a")
+	var lost atomic.Int32
+	c.start("b", func(config *deploy.NodeConfig) {
+		for name, of := range config.Transports {
+			config.Transports[name] = lossyTransport{of, &lost}
+		}
+	})
+	for _, request := range []string{"first", "refused", "third"} {
+		made.Store(0)
+		if request == "third" {
+			made.Store(1)
+		}
+		lost.Store(3)
+		resp, err := weft.Call(t.Context(), c.run("gateway").env, api.UnbindHost, &api.UnbindHostRequest{Mac: request})
+		switch {
+		case lost.Load() > 0:
+			t.Errorf("%s: %d answers fewer lost", request, lost.Load())
+		case request == "first" && (err != nil || resp.GetDeleted() != 1 || made.Load() != 1):
+			t.Errorf("first: %v, %v, made %d times", resp, err, made.Load())
+		case request == "refused" && (api.KindOf(err) != codes.NotFound || made.Load() != 1):
+			t.Errorf("refused: %v, made %d times", err, made.Load())
+		case request == "third" && (api.KindOf(err) != codes.NotFound || made.Load() != 2): // another call
+			t.Errorf("third: %v, made %d times", err, made.Load())
+		}
+	}
+}
+
 func TestCallOfAServiceNotInThePlan(t *testing.T) {
 	c := newCluster(t, callers(), map[string]func(*actor){"hosts": findHost})
 	c.apply("{name: a, events: grpc, partial: true, workers: {b: {services: [gateway]}}}")

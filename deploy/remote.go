@@ -2,6 +2,8 @@ package deploy
 
 import (
 	"context"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -17,7 +19,8 @@ import (
 
 // call calls a method of a service in another process, for a service of this
 // process or (from is nil) for a client outside. It waits for a service that is
-// down, and repeats failed requests elsewhere: calls are idempotent.
+// down, and repeats failed requests elsewhere: calls are idempotent. If one that
+// changes something is repeated where it was carried out, the answer is that of then.
 func (n *Node) call(ctx context.Context, from *local.Service, m weft.Method, req any) (any, error) {
 	return n.callIn(ctx, from, m, req, reach{patience: local.CallPatience})
 }
@@ -36,6 +39,10 @@ func (n *Node) callIn(ctx context.Context, from *local.Service, m weft.Method, r
 	data, err := weft.Encode(data, req)
 	if err != nil {
 		return nil, api.Errorf(codes.Internal, "encode the request of %s: %w", name, err)
+	}
+	var number uint64
+	if api.RulesOf(name).GetChanges() {
+		number = 1 + rand.Uint64N(math.MaxUint64)
 	}
 	deadline := time.Now().Add(within.patience)
 	var last error
@@ -67,7 +74,9 @@ func (n *Node) callIn(ctx context.Context, from *local.Service, m weft.Method, r
 		}
 		if t != nil {
 			began := time.Now()
-			answer, err := t.Peer.Send(ctx, wire, v.Stamp(t, from), data)
+			stamp := v.Stamp(t, from)
+			stamp.Number = number
+			answer, err := t.Peer.Send(ctx, wire, stamp, data)
 			if err == nil {
 				resp, here, err := readAnswer(m, answer)
 				if here {
@@ -162,21 +171,20 @@ func (n *Node) Call(ctx context.Context, name string, req []byte) ([]byte, error
 			return nil, transport.Errorf(transport.Code(codes.PermissionDenied), "%q is not to be called from outside", method)
 		}
 	}
-	m := n.worker.Running().Methods[method]
-	if m == nil {
-		return []byte{members.AnswerNotHere}, nil
-	}
-	if m.Server.Standby.Load() || !stamp.Meant(m.Server) {
-		return []byte{members.AnswerNotHere}, nil
-	}
-	out, here, err := m.Serve(ctx, []byte{members.AnswerOK}, req)
-	switch {
-	case !here:
-		return []byte{members.AnswerNotHere}, nil
-	case err != nil:
-		return errorAnswer(err), nil
-	}
-	return out, nil
+	return n.repeats.once(ctx, stamp.Repeatable(), func() ([]byte, error) {
+		m := n.worker.Running().Methods[method]
+		if m == nil || m.Server.Standby.Load() || !stamp.Meant(m.Server) {
+			return []byte{members.AnswerNotHere}, nil
+		}
+		out, here, err := m.Serve(ctx, []byte{members.AnswerOK}, req)
+		switch {
+		case !here:
+			return []byte{members.AnswerNotHere}, nil
+		case err != nil:
+			return errorAnswer(err), nil
+		}
+		return out, nil
+	})
 }
 
 func errorAnswer(err error) []byte {

@@ -39,6 +39,7 @@ type Entry struct {
 	Addresses   map[string]string // where it listens, by transport
 	Stamps      bool              // requests to it carry stamps; false for an earlier build
 	Records     bool              // it reads records of decisions; false for an earlier build
+	Numbers     bool              // it knows a request that is made again by its number; false for an earlier build
 	Generation  uint64            // of the plan that it has applied
 	Services    []ServiceState
 	Apps        []AppState     // that are attached to it

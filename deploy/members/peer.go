@@ -268,8 +268,8 @@ func (p *Peer) Send(ctx context.Context, method string, s *Stamp, req []byte) ([
 		return nil, err
 	}
 	name := method
-	if s != nil && p.Entry.Load().Stamps {
-		name = s.on(method)
+	if e := p.Entry.Load(); s != nil && e.Stamps {
+		name = s.on(method, e.Numbers)
 	}
 	p.begin()
 	resp, err := l.Conn.Call(ctx, name, req)

@@ -18,14 +18,18 @@ import (
 type Stamp struct {
 	Wiring    uint64 // of the sender's plan (Current.Wiring)
 	run       uint64 // epoch of the addressed service; 0: any
+	Number    uint64 // of a request that changes something, the same if it is made again; 0: none
 	Partition string // of the requesting service; empty if it works for all
 }
 
-// on returns a method's name with the stamp.
-func (s Stamp) on(method string) string {
+// on returns a method's name with the stamp, with its number only if the addressee reads it.
+func (s Stamp) on(method string, numbered bool) string {
 	b := append(make([]byte, 0, 80), method...)
 	b = strconv.AppendUint(append(b, '@'), s.Wiring, 10)
 	b = strconv.AppendUint(append(b, '.'), s.run, 10)
+	if numbered && s.Number != 0 {
+		b = strconv.AppendUint(append(b, '#'), s.Number, 10)
+	}
 	return string(append(append(b, '.'), s.Partition...))
 }
 
@@ -44,11 +48,26 @@ func ReadStamp(name string) (method string, s *Stamp, err error) {
 	if err != nil {
 		return "", nil, errMalformed
 	}
-	run, err := strconv.ParseUint(parts[1], 10, 64)
+	var number uint64
+	text, last, numbered := strings.Cut(parts[1], "#")
+	if numbered {
+		if number, err = strconv.ParseUint(last, 10, 64); err != nil {
+			return "", nil, errMalformed
+		}
+	}
+	run, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		return "", nil, errMalformed
 	}
-	return method, &Stamp{wiring, run, parts[2]}, nil
+	return method, &Stamp{wiring, run, number, parts[2]}, nil
+}
+
+// Repeatable returns the number by which a request is known if it is made again; 0: none.
+func (s *Stamp) Repeatable() uint64 {
+	if s == nil {
+		return 0
+	}
+	return s.Number
 }
 
 // Stamp returns the stamp of a request from a service, or (nil) a client

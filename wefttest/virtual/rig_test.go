@@ -18,7 +18,8 @@ type edit struct{ file, old, new string }
 // runtimeEdits are those of Go's library by which a seed determines a run, in one thread. A
 // bubble has random numbers of its own, so that select, maps and timers of one instant choose
 // alike, and goroutines outside have others. Addresses are hashed by the order in which they
-// are first hashed: where memory is decides nothing. Nobody is preempted, no system call
+// are first hashed, also inside of larger keys, such as those of net/netip, which point to
+// their zone: where memory is decides nothing. Nobody is preempted, no system call
 // gives way, and no timer outside fires while anybody can go on. The process has no number
 // and the machine no name. And time passes while a goroutine waits for a mutex, whose holder
 // may itself wait for a store.
@@ -28,7 +29,7 @@ var runtimeEdits = []edit{
 	{"runtime/select.go", "j := cheaprandn(uint32(norder + 1))", "j := uint32(pick() % uint64(norder+1))"},
 	{"runtime/time.go", "t.rand = cheaprand()", "t.rand = uint32(pick())"},
 	{"runtime/synctest.go", "\ttotal   int // total goroutines\n", "\tstate   uint64 // of random\n\ttotal   int // total goroutines\n"},
-	{"runtime/synctest.go", "\tconst synctestBaseTime =", "\tnumbered.n = 1 << 20 // whatever has been before\n\tconst synctestBaseTime ="},
+	{"runtime/synctest.go", "\tconst synctestBaseTime =", "\tnumbered.last[1] = 1 << 20 // whatever has been before\n\tconst synctestBaseTime ="},
 	{"runtime/synctest.go", "// changegstatus is called when", `// random returns the next number of SplitMix64.
 //
 //go:nosplit
@@ -47,7 +48,8 @@ var outside synctestBubble
 // determine, with its number.
 var numbered struct {
 	list []struct{ address, number uintptr }
-	n    uintptr
+	n    uintptr    // how many are in the list
+	last [2]uintptr // the last number of goroutines that are in no bubble, and of those that are
 }
 
 // numberOf returns what an address has in the place of its bits when it is hashed: how many
@@ -70,7 +72,12 @@ func numberOf(v uintptr) uintptr {
 	p := placeOf(v)
 	if p.address == 0 {
 		t.n++
-		p.address, p.number = v, t.n
+		in := 0
+		if gp := getg().m.curg; gp != nil && gp.bubble != nil {
+			in = 1
+		}
+		t.last[in]++
+		p.address, p.number = v, t.last[in]
 	}
 	return p.number
 }
@@ -97,7 +104,7 @@ func pick() uint64 {
 	{"runtime/sema.go", "func internal_sync_nanotime() int64 {\n", "func internal_sync_nanotime() int64 {\n\tif getg().bubble != nil {\n\t\treturn 0\n\t}\n"},
 	{"runtime/alg.go", "cpu.X86.HasAES && // AESENC", "false &&"},
 	{"runtime/alg.go", "GOARCH == \"arm64\" && cpu.ARM64.HasAES", "false"},
-	{"runtime/hash64.go", "a := r8(p)\n\treturn mix(m5^8", "a := numberOf(r8(p))\n\treturn mix(m5^8"},
+	{"runtime/hash64.go", "return uintptr(readUnaligned64(p))", "return numberOf(uintptr(readUnaligned64(p)))"},
 	{"runtime/proc.go", "now, pollUntil, _ := pp.timers.check(0, nil)", "now, pollUntil := int64(0), int64(0)\n\tif runqempty(pp) && sched.runq.empty() {\n\t\tnow, pollUntil, _ = pp.timers.check(0, nil)\n\t}"},
 	{"os/exec.go", "return syscall.Getpid()", "return 1"},
 	{"os/sys.go", "return hostname()", "return \"virtual\", nil"},

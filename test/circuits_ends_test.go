@@ -85,10 +85,18 @@ func (f *carrierFaults) operations() {
 		f.json(&c, "l2vpn", "get", "red")
 		return c.Path
 	}
+	swap := func() {
+		f.eventually("red has a standby path", func() bool {
+			var c struct{ Standby []string }
+			f.json(&c, "l2vpn", "get", "red")
+			return len(c.Standby) > 0
+		})
+		f.run("l2vpn", "swap", "red")
+	}
 	stream := endless(f.t, f.l, "red1", "red2", 10*time.Millisecond)
 	stream.flows(20)
 	first := path()
-	f.run("l2vpn", "swap", "red")
+	swap()
 	if now := path(); slices.Equal(now, first) || len(now) != len(first) {
 		f.t.Errorf("red goes by %v after a swap, and before", now)
 	}
@@ -98,7 +106,7 @@ func (f *carrierFaults) operations() {
 		f.run("l2vpn", "reroute", "--via-link", first[0]+"-"+first[1])
 	}
 	stream.flows(20)
-	f.run("l2vpn", "swap", "red")
+	swap()
 	if now := path(); !slices.Equal(now, first) {
 		f.t.Errorf("red goes by %v after two swaps, want %v", now, first)
 	}

@@ -29,7 +29,7 @@ func TestScpWithoutHost(t *testing.T) {
 		return strings.HasPrefix(vip, "10.0.255.")
 	})
 	eventually(t, "the UDM serves at its end point", func() bool {
-		status, _, _ := g.curl("amf1", "http://"+vip+subscriber)
+		status, _, _ := g.curl("amf1", "http://"+vip+subscriber, soon...)
 		return status == 200
 	})
 	// Who asks is known by its own address.

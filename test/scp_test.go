@@ -15,6 +15,7 @@ import (
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/internal/testprogram"
+	"github.com/weft-sdn/weft/internal/testwait"
 	"github.com/weft-sdn/weft/lab"
 	"github.com/weft-sdn/weft/lab/keeper"
 
@@ -69,10 +70,11 @@ func newCoreAt(t *testing.T, n int, front func(lab string) []string) *core {
 }
 
 // curl asks as a host, and returns the status, 0 for a connection that failed, with
-// the body and the instance that has answered.
+// the body and the instance that has answered. It waits for an answer as long as a test
+// does; whoever asks again, or wants no answer, says for how long (soon).
 func (g *core) curl(host, url string, more ...string) (status int, body, instance string) {
 	g.t.Helper()
-	args := append([]string{"curl", "-s", "-m", "5", "--http2-prior-knowledge", "-w", "\n%{http_code} %header{x-weft-instance}", url}, more...)
+	args := append([]string{"curl", "-s", "-m", fmt.Sprint(testwait.Limit.Seconds()), "--http2-prior-knowledge", "-w", "\n%{http_code} %header{x-weft-instance}", url}, more...)
 	out, _ := g.Exec(context.Background(), host, args...) // whose exit status the status stands for
 	i := strings.LastIndexByte(out, '\n')
 	last := strings.Fields(out[i+1:])
@@ -85,6 +87,9 @@ func (g *core) curl(host, url string, more ...string) (status int, body, instanc
 	}
 	return status, out[:max(i, 0)], instance
 }
+
+// soon are the flags of curl that give an answer five seconds.
+var soon = []string{"-m", "5"}
 
 // endPoint discovers a type and returns the address of its end point.
 func (g *core) endPoint(host, as, target string) string {
@@ -101,7 +106,7 @@ func (g *core) endPoint(host, as, target string) string {
 	}
 	address := ""
 	eventually(g.t, "discovery of "+target, func() bool {
-		status, body, _ := g.curl(host, "http://10.0.0.1:7777/nnrf-disc/v1/nf-instances?target-nf-type="+target+"&requester-nf-type="+as)
+		status, body, _ := g.curl(host, "http://10.0.0.1:7777/nnrf-disc/v1/nf-instances?target-nf-type="+target+"&requester-nf-type="+as, soon...)
 		if status != 200 || json.Unmarshal([]byte(body), &found) != nil || len(found.NFInstances) != 1 {
 			return false
 		}
@@ -209,7 +214,10 @@ func (g *core) authorised() {
 	defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
 	vip := g.endPoint("amf1", "AMF", "BSF")
 	const path = "/weft-simulation/v1/report"
-	eventually(t, "AMF may use the BSF", func() bool { status, _, _ := g.curl("amf1", "http://"+vip+path); return status != 0 && status != 403 })
+	eventually(t, "AMF may use the BSF", func() bool {
+		status, _, _ := g.curl("amf1", "http://"+vip+path, soon...)
+		return status != 0 && status != 403
+	})
 	url := "http://10.0.0.1:7777/nnrf-disc/v1/nf-instances?target-nf-type=BSF&requester-nf-type="
 	for _, as := range []string{"SMF", "AMF"} {
 		if status, body, _ := g.curl("smf1", url+as); status != 403 {
@@ -219,7 +227,7 @@ func (g *core) authorised() {
 	if status, body, _ := g.curl("smf1", "http://"+vip+"/nbsf-management/v1/x"); status != 403 || !strings.Contains(body, "may not use") {
 		t.Errorf("SMF at the end point: %d %s", status, body)
 	}
-	if status, body, _ := g.curl("smf1", "http://10.0.5.1:8888"+path); status != 0 {
+	if status, body, _ := g.curl("smf1", "http://10.0.5.1:8888"+path, soon...); status != 0 {
 		t.Errorf("SMF at the BSF's own address: %d %s", status, body)
 	}
 	eventually(t, "SMF is refused there, too, when the two have a route", func() bool {
@@ -227,7 +235,7 @@ func (g *core) authorised() {
 		if err != nil || r.Lost() != 0 {
 			return false
 		}
-		status, _, _ := g.curl("smf1", "http://10.0.5.1:8888"+path)
+		status, _, _ := g.curl("smf1", "http://10.0.5.1:8888"+path, soon...)
 		return status == 0
 	})
 	if status, _, _ := g.curl("amf1", "http://10.0.5.1:8888"+path); status == 0 {
@@ -236,7 +244,7 @@ func (g *core) authorised() {
 	// Its own address may be forbidden, where the end point is to be used: also to a pair whose
 	// entries let its connections pass.
 	call(g.c, api.SetScpPolicy, &api.SetScpPolicyRequest{Policy: &api.ScpPolicy{Type: "BSF", OwnAddress: "forbid"}})
-	eventually(t, "AMF is refused at the BSF's own address", func() bool { status, _, _ := g.curl("amf1", "http://10.0.5.1:8888"+path); return status == 0 })
+	eventually(t, "AMF is refused at the BSF's own address", func() bool { status, _, _ := g.curl("amf1", "http://10.0.5.1:8888"+path, soon...); return status == 0 })
 	if status, _, _ := g.curl("amf1", "http://"+vip+path); status == 0 || status == 403 {
 		t.Errorf("AMF at the end point: %d", status)
 	}
@@ -246,17 +254,20 @@ func (g *core) authorised() {
 		t.Errorf("pairs %v", list)
 	}
 	call(g.c, api.DeleteScpPolicy, &api.DeleteScpPolicyRequest{Type: "BSF"})
-	eventually(t, "AMF may use it again", func() bool { status, _, _ := g.curl("amf1", "http://10.0.5.1:8888"+path); return status != 0 })
+	eventually(t, "AMF may use it again", func() bool { status, _, _ := g.curl("amf1", "http://10.0.5.1:8888"+path, soon...); return status != 0 })
 	// Draining, and back.
 	if p := call(g.c, api.DrainProducer, &api.DrainProducerRequest{Instance: id}); p.State != "draining" {
 		t.Errorf("drained: %v", p)
 	}
 	eventually(t, "nobody serves", func() bool {
-		status, _, _ := g.curl("amf2", "http://"+vip+"/nbsf-management/v1/x")
+		status, _, _ := g.curl("amf2", "http://"+vip+"/nbsf-management/v1/x", soon...)
 		return status == http.StatusServiceUnavailable
 	})
 	call(g.c, api.DrainProducer, &api.DrainProducerRequest{Instance: id, Undo: true})
-	eventually(t, "the BSF serves", func() bool { status, _, _ := g.curl("amf2", "http://"+vip+path); return status != 0 && status != 503 })
+	eventually(t, "the BSF serves", func() bool {
+		status, _, _ := g.curl("amf2", "http://"+vip+path, soon...)
+		return status != 0 && status != 503
+	})
 }
 
 // signal sends a signal to the program of a host.

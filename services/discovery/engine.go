@@ -365,8 +365,7 @@ func (e *engine) count(f func(*topology) int) (n int) {
 	return n
 }
 
-// echoAll measures the round trips to the switches of links on trial, until ctx
-// ends.
+// echoAll measures the round trips to switches (toEcho), until ctx ends.
 func (e *engine) echoAll(ctx context.Context) {
 	tick := time.NewTicker(echoEvery)
 	defer tick.Stop()
@@ -397,11 +396,11 @@ func (e *engine) echoAll(ctx context.Context) {
 		if len(trips) < len(wanted) {
 			longest = max(longest, int64(echoPatience))
 		}
-		e.change(func(now int64, t *topology) { t.recordEchoes(now, trips, max(0, took-longest)) })
+		e.change(func(now int64, t *topology) { t.recordEchoes(now, began, trips, max(0, took-longest)) })
 	}
 }
 
-// echoEvery is the time between two rounds of echoes, while links are on trial.
+// echoEvery is the time between two rounds of echoes, while switches are to be measured.
 const echoEvery = 200 * time.Millisecond
 
 // echoPatience is how long to wait for the answer to an echo.

@@ -23,6 +23,7 @@ type datapath struct {
 	settle    int64        // when to check the roles of its ports; math.MaxInt64: not by time
 	view      *view
 	echo      echo
+	answered  int64       // when the last echo that it has answered was asked for
 	flight    atomic.Bool // probes of the switch are being sent
 	schedule
 }

@@ -168,3 +168,40 @@ func TestOtherCablesWhileNobodySaw(t *testing.T) {
 		w.wantRole(at(2, 1), want)
 	}
 }
+
+// TestReturnedBesideStalled: a switch returns while the control channel of its neighbour is held up.
+// What is not heard of the cable between them is not missing: the neighbour's port becomes none
+// for hosts, as frames would go round by what the switches still have. When the neighbour
+// answers, it is seen whether the cable is there.
+func TestReturnedBesideStalled(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		w := newWorld(t, nil)
+		w.cable(at(1, 1), at(2, 1))
+		w.switches(2, 1, 2)
+		w.run(2 * time.Second)
+		w.want(at(2, 1), at(1, 1), "up")
+		w.stalled = map[flow.DPID]bool{2: true}
+		w.leave(1)
+		w.run(3 * time.Second)
+		w.switches(2, 1)
+		if cut {
+			w.cut(at(1, 1), at(2, 1))
+		}
+		timeout := time.Duration(w.topo.cfg.Timeout)
+		w.run(3 * bothBack * timeout)
+		w.wantRole(at(2, 1), flow.RoleUnsettled)
+		w.wantRole(at(1, 1), flow.RoleUnsettled)
+		w.stalled = nil
+		w.run(bothBack * timeout)
+		if cut {
+			w.wantRole(at(2, 1), flow.RoleEdge)
+			w.wantRole(at(1, 1), flow.RoleEdge)
+		} else {
+			w.want(at(2, 1), at(1, 1), "up")
+			w.want(at(1, 1), at(2, 1), "up")
+		}
+		if len(w.topo.doubted) > 0 {
+			t.Errorf("%d switches are asked for ever", len(w.topo.doubted))
+		}
+	}
+}

@@ -13,6 +13,7 @@ type roles struct {
 	*registry
 	*history
 	unsettled map[flow.DPID]*datapath // the connected switches that settleSwitches has not reported
+	doubted   map[flow.DPID]struct{}  // the switches that are to answer before their silence counts
 }
 
 // settleRole updates the role of a port, and schedules the next update if time
@@ -84,6 +85,9 @@ func (r *roles) roleOf(now int64, p *port) (role flow.PortRole, again int64) {
 	}
 	if at > now {
 		return flow.RoleUnsettled, at
+	}
+	if p.was != (flow.Location{}) && at < p.until && !r.isAnswering(p, at) {
+		return flow.RoleUnsettled, min(p.until, now+int64(echoEvery))
 	}
 	if p.waits {
 		return flow.RoleUnsettled, now + paceAgain
@@ -174,10 +178,31 @@ func (r *roles) waitsUntil(p *port) int64 {
 // A switch may also have been gone while nobody saw it: while the southbound or
 // discovery was away. Its links stay up then until they are silent. One of which
 // no probe has arrived since is like one whose switches have both returned.
+//
+// After these waits, which are short, the switches must have answered an echo, too: what their
+// control channels hold up comes before the answer.
 const (
 	bothBack = 2
 	oneBack  = 4
 )
+
+// isAnswering reports whether the switches of a former link have answered what they were asked
+// after a time. If they have not, they are asked: probes that wait in a control channel are not
+// missing.
+func (r *roles) isAnswering(p *port, after int64) bool {
+	both := []*datapath{p.dp}
+	if far := r.at(p.was); far != nil && far.dp.connected {
+		both = append(both, far.dp)
+	}
+	yes := true
+	for _, dp := range both {
+		if dp.answered <= after {
+			r.doubted[dp.id] = struct{}{}
+			yes = false
+		}
+	}
+	return yes
+}
 
 // facing returns the port that waits for p as its old neighbour, nil if none does.
 func (r *roles) facing(p *port) *port {

@@ -31,7 +31,7 @@ func newTopology(cfg *Config, seed uint64) *topology {
 	links := &linkTable{registry: r, linkPolicy: policy, pairs: map[pair]*flaps{}, held: map[*flaps]struct{}{}}
 	h := newHistory(r)
 	r.outbox = outbox{dirty: map[flow.DPID]struct{}{}}
-	own := &roles{registry: r, history: h, unsettled: map[flow.DPID]*datapath{}}
+	own := &roles{registry: r, history: h, unsettled: map[flow.DPID]*datapath{}, doubted: map[flow.DPID]struct{}{}}
 	c := &cadence{registry: r, stretch: 1}
 	j.registry, j.roles, j.linkTable, j.cadence = r, own, links, c
 	return &topology{
@@ -91,6 +91,7 @@ func (t *topology) disconnect(now int64, id flow.DPID) {
 		return
 	}
 	dp.connected, dp.since, dp.trapped, dp.doubt = false, now, 0, 0
+	delete(t.doubted, id)
 	for _, p := range dp.ports {
 		t.unlink(now, p, "switch_gone")
 		t.endTrials(now, p, "switch_gone")

@@ -304,13 +304,17 @@ func (j *judge) describe(now int64, tr *trial) *api.Link {
 	}
 }
 
-// recordEchoes records the round trips of one echo to each of several switches, and
-// how much longer than the longest of them the call took.
-func (j *judge) recordEchoes(now int64, trips map[flow.DPID]int64, more int64) {
+// recordEchoes records the round trips of one echo, asked for at began, to each of several
+// switches, and how much longer than the longest of them the call took.
+func (j *judge) recordEchoes(now, began int64, trips map[flow.DPID]int64, more int64) {
 	for id, trip := range trips {
 		dp := j.switches[id]
 		if dp == nil || !dp.connected {
 			continue
+		}
+		if began >= dp.since { // else the answer may be of its connection before
+			dp.answered = began
+			delete(j.doubted, id)
 		}
 		e := &dp.echo
 		if now-e.at > echoFor {
@@ -326,9 +330,15 @@ func (j *judge) recordEchoes(now int64, trips map[flow.DPID]int64, more int64) {
 	}
 }
 
-// toEcho returns the switches to measure: those of links on trial.
+// toEcho returns the switches to measure: those of links on trial, and those whose silence
+// is to count.
 func (j *judge) toEcho() map[flow.DPID]bool {
 	list := map[flow.DPID]bool{}
+	for id := range j.doubted {
+		if len(list) < echoesAtOnce {
+			list[id] = true
+		}
+	}
 	for _, trials := range []map[*trial]struct{}{j.trials, j.passing} {
 		for tr := range trials {
 			if len(list) >= echoesAtOnce {

@@ -162,8 +162,8 @@ func (w *busyWorld) echo() {
 		}
 	}
 	if len(trips) > 0 {
-		more := w.wait(1)
-		w.later(w.now+longest+more, func(now int64) { w.topo.recordEchoes(now, trips, more) })
+		more, began := w.wait(1), w.now
+		w.later(w.now+longest+more, func(now int64) { w.topo.recordEchoes(now, began, trips, more) })
 	}
 }
 

@@ -25,8 +25,11 @@ type world struct {
 	deaf   bool                                     // probes do not arrive, but are handed to hold
 	hold   func(src, dst flow.Location, sent int64) // where deaf
 	away   map[flow.DPID]bool                       // not connected to the southbound: sends nothing, hears nothing
-	events []event
-	log    []string
+	// The control channel is held up: what the switch is sent, and says, comes later, which the
+	// world leaves out.
+	stalled map[flow.DPID]bool
+	events  []event
+	log     []string
 }
 
 func at(sw flow.DPID, p flow.Port) flow.Location { return flow.Location{Switch: sw, Port: p} }
@@ -75,6 +78,7 @@ func (w *world) port(l flow.Location, up bool) {
 func (w *world) run(d time.Duration) {
 	for end := w.now + int64(d); w.now < end; w.now += 5 * ms {
 		w.topo.advance(w.now)
+		w.echo()
 		jobs, _ := w.topo.probes(w.now, nil)
 		for _, j := range jobs {
 			if w.away[j.at.Switch] {
@@ -83,7 +87,7 @@ func (w *world) run(d time.Duration) {
 			w.sent++
 			w.topo.recordSent(w.now, []*port{j.port}, w.now)
 			for _, far := range w.wires[j.at] {
-				if w.away[far.Switch] {
+				if w.away[far.Switch] || w.stalled[j.at.Switch] || w.stalled[far.Switch] {
 					continue
 				}
 				if w.deaf {
@@ -95,6 +99,17 @@ func (w *world) run(d time.Duration) {
 		}
 		w.take()
 	}
+}
+
+// echo answers for the switches that are asked because their silence is to count.
+func (w *world) echo() {
+	trips := map[flow.DPID]int64{}
+	for sw := range w.topo.doubted {
+		if !w.away[sw] && !w.stalled[sw] {
+			trips[sw] = 2 * w.delay
+		}
+	}
+	w.topo.recordEchoes(w.now, w.now, trips, 0)
 }
 
 // take collects the events.

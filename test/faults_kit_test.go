@@ -96,9 +96,7 @@ func newFaults(t *testing.T) *faults {
 func (f *faults) build(t *testing.T, name, folder string, args ...string) string {
 	t.Helper()
 	program := filepath.Join(f.dir, name)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", program}, args, []string{testprogram.Package})...)
+	cmd := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"build", "-o", program}, args, []string{testprogram.Package})...)
 	cmd.Dir = folder
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build of %s: %v\n%s", name, err, out)

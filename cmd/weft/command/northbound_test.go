@@ -80,7 +80,23 @@ func at(dpid string, port uint32) *api.Location { return &api.Location{Dpid: dpi
 
 // serve offers the controller on a port of the loopback and points the
 // commands to it.
-func (n *northbound) serve(t *testing.T) {
+func (n *northbound) serve(t *testing.T) { t.Helper(); n.serveAs(t, n) }
+
+// offered is what a controller serves.
+type offered interface {
+	api.GatewayServer
+	api.SouthboundServer
+	api.DiscoveryServer
+	api.HostsServer
+	api.PathsServer
+	api.ForwardingServer
+	api.FlowrulesServer
+	api.StatsServer
+	api.HeartbeatServer
+}
+
+// serveAs is serve for a controller that answers some calls by itself.
+func (n *northbound) serveAs(t *testing.T, is offered) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -93,15 +109,15 @@ func (n *northbound) serve(t *testing.T) {
 		n.mu.Unlock()
 		return h(ctx, req)
 	}))
-	api.RegisterGatewayServer(g, n)
-	api.RegisterSouthboundServer(g, n)
-	api.RegisterDiscoveryServer(g, n)
-	api.RegisterHostsServer(g, n)
-	api.RegisterPathsServer(g, n)
-	api.RegisterForwardingServer(g, n)
-	api.RegisterFlowrulesServer(g, n)
-	api.RegisterStatsServer(g, n)
-	api.RegisterHeartbeatServer(g, n)
+	api.RegisterGatewayServer(g, is)
+	api.RegisterSouthboundServer(g, is)
+	api.RegisterDiscoveryServer(g, is)
+	api.RegisterHostsServer(g, is)
+	api.RegisterPathsServer(g, is)
+	api.RegisterForwardingServer(g, is)
+	api.RegisterFlowrulesServer(g, is)
+	api.RegisterStatsServer(g, is)
+	api.RegisterHeartbeatServer(g, is)
 	go g.Serve(l)
 	t.Cleanup(g.Stop)
 	t.Setenv("WEFT_SERVER", "http://"+l.Addr().String())

@@ -219,7 +219,7 @@ func healthOfSwitches(c *cli.Controller) (HealthResult, error) {
 	case err == nil && n == 0:
 		return HealthResult{State: HealthWarning, Detail: "no switch has connected yet", Remedy: "ovs-vsctl set-controller BRIDGE tcp:HOST:6653; see docs/guide/troubleshooting.md"}, nil
 	case len(away) > 0:
-		return HealthResult{State: HealthFailing, Detail: fmt.Sprintf("%d of %d away: %s%s", len(away), n, cli.FirstFew(away), hostsBehind(c, m.Switches)), Remedy: "is the switch up, and can it reach the controller's address? Those that are gone for good: weft switch forget DPID"}, err
+		return HealthResult{State: HealthFailing, Detail: fmt.Sprintf("%d of %d away: %s%s", len(away), n, cli.FirstFew(away), hostsBehind(c, m.Switches)), Remedy: "is the switch up, and can it reach the controller's address? If they are gone for good: weft switch forget --away"}, err
 	case len(twice) > 0:
 		return HealthResult{State: HealthWarning, Detail: "others have claimed the datapath id of " + cli.FirstFew(twice), Remedy: "give every bridge its own other-config:datapath-id"}, err
 	case len(failed) > 0:

@@ -1,12 +1,9 @@
 // What the map draws: made by NetMap, drawn by Drawing.
 
 import type { Kind } from "../ui/icons";
+import type { Point } from "./layout";
 
-/** Point is a position on the map. */
-export interface Point {
-  x: number;
-  y: number;
-}
+export type { Point };
 
 /** Node is a switch or a host. */
 export interface Node extends Point {

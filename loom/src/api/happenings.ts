@@ -1,4 +1,4 @@
-import { hostKey, hostName, shortPlace, short, cableKey, type Place } from "./known";
+import { cableKey, empty, hostKey, hostName, placeText, titled, type Known, type Place } from "./known";
 import type { Host, Link, LoggedEvent } from "./types.gen";
 
 /** kinds of happenings, in the order in which they are shown. */
@@ -38,11 +38,11 @@ const most = 160; // characters of an event that has no words of its own
 const ms = (us: unknown) => `${(Number(us ?? 0) / 1000).toFixed(1)} ms`;
 const count = (n: number, what: string) => `${n} ${what}${n === 1 ? "" : "s"}`;
 
-/** happening returns what an event tells. */
-export function happening(logged: LoggedEvent, epoch: string): Happening {
+/** happening returns what an event tells, by the names that switches have now. */
+export function happening(logged: LoggedEvent, epoch: string, known = empty()): Happening {
   const subject = logged.subject ?? "";
   const event = logged.event ?? {};
-  const { text, dpid = "", about = dpid ? { switch: dpid } : {} } = say(subject, event);
+  const { text, dpid = "", about = dpid ? { switch: dpid } : {} } = say(subject, event, known);
   return { key: `${epoch}/${logged.number}`, at: Date.parse(logged.time ?? "") || 0, subject, kind: kindOf[subject] ?? "other", text, dpid, about, ...changeOf(subject, event) };
 }
 
@@ -62,31 +62,33 @@ function changeOf(subject: string, e: any): { change?: string; took?: number } {
 }
 
 // eslint-disable-next-line @typescript-eslint/no-explicit-any
-function say(subject: string, e: any): { text: string; dpid?: string; about?: Record<string, string> } {
+function say(subject: string, e: any, known: Known): { text: string; dpid?: string; about?: Record<string, string> } {
+  const name = (dpid?: string) => titled(known, dpid);
+  const at = (p?: Place) => placeText(known, p);
   switch (subject) {
     case "southbound.SwitchChanged":
-      return { text: e.switch.connected ? `switch ${short(e.switch.dpid)} connected from ${e.switch.address}` : `switch ${short(e.switch.dpid)} is gone: ${e.switch.reason}`, dpid: e.switch.dpid };
+      return { text: e.switch.connected ? `switch ${name(e.switch.dpid)} connected from ${e.switch.address}` : `switch ${name(e.switch.dpid)} is gone: ${e.switch.reason}`, dpid: e.switch.dpid };
     case "southbound.SwitchForgotten":
-      return { text: `switch ${short(e.dpid)} is forgotten`, about: {} };
+      return { text: `switch ${name(e.dpid)} is forgotten`, about: {} };
     case "heartbeat.HeartbeatChanged":
-      return { text: `switch ${short(e.dpid)} ${e.state}${e.reason ? `: ${e.reason}` : ""}`, dpid: e.dpid };
+      return { text: `switch ${name(e.dpid)} ${e.state}${e.reason ? `: ${e.reason}` : ""}`, dpid: e.dpid };
     case "southbound.PortChanged":
-      return { text: `port ${shortPlace(e.port)} ${e.port.name ?? ""} ${e.removed ? "removed" : e.port.up ? "up" : "down"}`, dpid: e.port.dpid };
+      return { text: `port ${at(e.port)} ${e.port.name ?? ""} ${e.removed ? "removed" : e.port.up ? "up" : "down"}`, dpid: e.port.dpid };
     case "discovery.PortRoleChanged":
-      return { text: `port ${shortPlace(e.port.at)} is ${e.gone ? "no more" : e.port.role}`, dpid: e.port.at?.dpid };
+      return { text: `port ${at(e.port.at)} is ${e.gone ? "no more" : e.port.role}`, dpid: e.port.at?.dpid };
     case "discovery.LinkChanged": {
       const l = e.link as Link;
-      return { text: `link ${shortPlace(l.src)} → ${shortPlace(l.dst)} ${e.removed ? "down" : l.state} (${e.cause})`, dpid: l.src?.dpid, about: { link: cableKey(l) } };
+      return { text: `link ${at(l.src)} → ${at(l.dst)} ${e.removed ? "down" : l.state} (${e.cause})`, dpid: l.src?.dpid, about: { link: cableKey(l) } };
     }
     case "hosts.HostChanged": {
       const h = e.host as Host;
-      return { text: `host ${hostName(h)} ${e.change} at ${shortPlace(h.at)}${e.from ? `, from ${shortPlace(e.from)}` : ""}`, dpid: h.at?.dpid, about: { host: hostKey(h) } };
+      return { text: `host ${hostName(h)} ${e.change} at ${at(h.at)}${e.from ? `, from ${at(e.from)}` : ""}`, dpid: h.at?.dpid, about: { host: hostKey(h) } };
     }
     case "hosts.HostClaimed":
-      return { text: `${e.claimant} at ${shortPlace(e.at)} claims ${e.ip || "the place"} of ${e.mac}${e.holder ? ` at ${shortPlace(e.holder)}` : ""}: ${e.outcome}`, dpid: e.at?.dpid, about: { host: `${e.mac}/${e.vlan ?? 0}` } };
+      return { text: `${e.claimant} at ${at(e.at)} claims ${e.ip || "the place"} of ${e.mac}${e.holder ? ` at ${at(e.holder)}` : ""}: ${e.outcome}`, dpid: e.at?.dpid, about: { host: `${e.mac}/${e.vlan ?? 0}` } };
     case "forwarding.RouteChanged": {
       const r = e.route ?? {};
-      const way = ((r.hops ?? []) as Place[]).map((h) => short(h.dpid)).join(" → ");
+      const way = ((r.hops ?? []) as Place[]).map((h) => name(h.dpid)).join(" → ");
       return {
         text: `route ${r.src ?? ""} → ${r.dst ?? ""} ${e.change}${way && e.change !== "removed" ? ` over ${way}` : ""}${e.reason ? `: ${e.reason}` : ""}${Number(e.took_us) > 0 ? `, ${ms(e.took_us)}` : ""}`,
         dpid: r.hops?.[0]?.dpid,
@@ -96,13 +98,13 @@ function say(subject: string, e: any): { text: string; dpid?: string; about?: Re
     case "paths.PathsConverged":
       return { text: `paths computed in ${ms(e.took_us)}: ${count((e.lost ?? []).length, "direction")} lost, ${(e.gained ?? []).length} gained${e.tree_changed ? "; the broadcast tree changed" : ""}` };
     case "southbound.SwitchError":
-      return { text: `switch ${short(e.dpid)} refused ${e.cookie ? `the entry with cookie ${e.cookie}` : `message ${e.xid}`}: ${e.text}`, dpid: e.dpid };
+      return { text: `switch ${name(e.dpid)} refused ${e.cookie ? `the entry with cookie ${e.cookie}` : `message ${e.xid}`}: ${e.text}`, dpid: e.dpid };
     case "southbound.FloodChanged":
-      return { text: `port ${shortPlace(e.limit)} ${e.ended ? `floods no more; ${e.limit?.shed ?? 0} packets were shed` : `floods: ${Math.round(e.limit?.offered ?? 0)} packets a second, ${Math.round(e.limit?.limit ?? 0)} let through`}`, dpid: e.limit?.dpid };
+      return { text: `port ${at(e.limit)} ${e.ended ? `floods no more; ${e.limit?.shed ?? 0} packets were shed` : `floods: ${Math.round(e.limit?.offered ?? 0)} packets a second, ${Math.round(e.limit?.limit ?? 0)} let through`}`, dpid: e.limit?.dpid };
     case "southbound.FlowRemoved":
-      return { text: `entry of ${e.flow?.owner || "nobody"} removed from table ${e.flow?.table ?? 0} of switch ${short(e.flow?.dpid)}: ${e.reason}`, dpid: e.flow?.dpid };
+      return { text: `entry of ${e.flow?.owner || "nobody"} removed from table ${e.flow?.table ?? 0} of switch ${name(e.flow?.dpid)}: ${e.reason}`, dpid: e.flow?.dpid };
     case "flowrules.FlowsObserved":
-      return { text: `switch ${short(e.dpid)} has ${(e.flows ?? []).length} entries of ${e.owner}`, dpid: e.dpid };
+      return { text: `switch ${name(e.dpid)} has ${(e.flows ?? []).length} entries of ${e.owner}`, dpid: e.dpid };
   }
   const { "@type": _, ...rest } = e;
   const text = JSON.stringify(rest);

@@ -23,14 +23,16 @@ export interface Known {
   hosts: Map<string, Host>; // by hostKey
   roles: Map<string, PortRole>; // by place
   segments: Map<number, Segment>; // virtual networks, by the VLAN of their frames
+  names: Map<string, string>; // of switches, as the controller takes them in requests, by DPID
 }
 
 export function empty(): Known {
-  return { switches: new Map(), ports: new Map(), links: new Map(), gone: new Map(), hosts: new Map(), roles: new Map(), segments: new Map() };
+  return { switches: new Map(), ports: new Map(), links: new Map(), gone: new Map(), hosts: new Map(), roles: new Map(), segments: new Map(), names: new Map() };
 }
 
+/** clear drops all that events tell; names are read apart, and stay. */
 export function clear(k: Known) {
-  for (const m of Object.values(k) as Array<Map<unknown, unknown>>) m.clear();
+  for (const m of Object.values(k) as Array<Map<unknown, unknown>>) if (m !== k.names) m.clear();
 }
 
 export interface Place {
@@ -51,34 +53,45 @@ export function cableKey(l: Link): string {
 /** cableEnds returns the places of a link's two ends. */
 export const cableEnds = (cable: string) => cable.split("-") as [string, string];
 
-/** cableText names a link for people. */
-export const cableText = (cable: string) => cableEnds(cable).map((end) => short(end)).join(" – ");
-
 /** short returns a DPID without its leading zeros. */
 export const short = (dpid?: string) => (dpid ?? "").replace(/^0+(?=.)/, "");
 
 /** nameOf returns what whoever runs a switch has called it, "" if nothing. */
 export const nameOf = (s: Switch) => (s.description && s.description !== "None" ? s.description : "");
 
-/** alone reports whether no other switch is called as one is. */
-export function alone(k: Known, s: Switch): boolean {
-  const name = nameOf(s);
-  for (const other of k.switches.values()) if (other.dpid !== s.dpid && nameOf(other) === name) return false;
-  return true;
+/** called returns what people call a switch: by the name that the controller takes for it, else as it calls itself, with its
+ * number if others do so, too; "" if it has no name. */
+export function called(k: Known, dpid = ""): string {
+  const own = k.names.get(dpid);
+  if (own) return own;
+  const s = k.switches.get(dpid);
+  const name = s ? nameOf(s) : "";
+  if (!name) return "";
+  for (const other of k.switches.values()) if (other.dpid !== dpid && nameOf(other) === name) return `${name} (${short(dpid)})`;
+  return name;
 }
 
-/** called returns what people call a switch, with its number if others are called so, too; "" if it has no name. */
-export function called(k: Known, dpid?: string): string {
-  const s = k.switches.get(dpid ?? "");
-  const name = s ? nameOf(s) : "";
-  return !name || alone(k, s!) ? name : `${name} (${short(dpid)})`;
+/** calledAll returns what each switch is called, or its number. */
+export function calledAll(k: Known): Map<string, string> {
+  const many = new Map<string, number>();
+  for (const s of k.switches.values()) many.set(nameOf(s), (many.get(nameOf(s)) ?? 0) + 1);
+  return new Map([...k.switches].map(([dpid, s]) => [dpid, k.names.get(dpid) ?? (!nameOf(s) ? short(dpid) : many.get(nameOf(s)) === 1 ? nameOf(s) : `${nameOf(s)} (${short(dpid)})`)]));
 }
+
+/** titled returns what a switch is called, or its number. */
+export const titled = (k: Known, dpid?: string) => called(k, dpid) || short(dpid);
+
+/** placeText returns a port with what its switch is called. */
+export const placeText = (k: Known, p?: Place) => `${titled(k, p?.dpid)}:${portText(p?.port)}`;
+
+/** cableText names a link by its two ports. */
+export const cableText = (k: Known, cable: string) =>
+  cableEnds(cable)
+    .map((end) => placeText(k, { dpid: end.split(":")[0], port: Number(end.split(":")[1]) }))
+    .join(" – ");
 
 /** portText writes the number of a port, or the name of one that is reserved. */
 export const portText = (port?: number) => (port === 0xfffffffe ? "LOCAL" : String(port ?? ""));
-
-/** shortPlace returns a port with the short form of its switch. */
-export const shortPlace = (p?: Place) => `${short(p?.dpid)}:${portText(p?.port)}`;
 
 /** hostName returns the address by which people know a host. */
 export const hostName = (h: Host) => h.ipv4?.[0] ?? h.ipv6?.find((a) => !a.startsWith("fe80")) ?? h.mac ?? "?";

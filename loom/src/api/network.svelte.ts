@@ -1,14 +1,16 @@
-import { ApiError, post, textOf } from "./client";
+import { ApiError, get, post, textOf } from "./client";
 import { happening, kept, TimeLine, type Happening } from "./happenings";
 import { apply, clear, empty, prune, type Known } from "./known";
+import { poll } from "./poll";
 import { session } from "./session.svelte";
-import type { EventPosition, LoggedEvent, ReadEventsResponse } from "./types.gen";
+import type { EventPosition, ListSwitchNamesResponse, LoggedEvent, ReadEventsResponse } from "./types.gen";
 
 // How long a call waits for events, how much longer its answer may take, and how often a page that nobody sees asks, in milliseconds.
 const longest = 15_000;
 const grace = 5_000;
 const unseen = 5_000;
 const pace = 100; // between changes of version, at least
+const naming = 10_000; // between readings of names: no event tells of them
 const sweep = 30_000; // between looks for what is gone for long
 
 /** seen waits some milliseconds, at most until the page is seen or hidden. */
@@ -55,7 +57,11 @@ class Network {
     if (this.stop) return;
     this.stop = new AbortController();
     const sweeper = setInterval(() => prune(this.known, Date.now()) && this.changed([], false), sweep);
-    this.stop.signal.addEventListener("abort", () => clearInterval(sweeper));
+    const names = poll(naming, (signal) => this.name(signal));
+    this.stop.signal.addEventListener("abort", () => {
+      clearInterval(sweeper);
+      names();
+    });
     void this.run(this.stop.signal);
   }
   end() {
@@ -84,6 +90,16 @@ class Network {
     }
   }
 
+  /** name reads what switches are called. */
+  private async name(signal: AbortSignal) {
+    const { names = [] } = await get<ListSwitchNamesResponse>("v1/switch-names", signal);
+    const now = new Map(names.flatMap((n) => (n.dpid && n.name ? [[n.dpid, n.name] as const] : [])));
+    const was = this.known.names;
+    if (now.size === was.size && [...now].every(([dpid, name]) => was.get(dpid) === name)) return;
+    this.known.names = now;
+    if (this.read) this.changed([], false);
+  }
+
   private async earlier(epoch: string, last: number): Promise<Happening[]> {
     const older: Happening[] = [];
     for (let at = Math.max(this.oldest - 1, last - kept); at < last; ) {
@@ -94,7 +110,7 @@ class Network {
         continue;
       }
       if (!r.events?.length) break;
-      older.push(...r.events.map((e) => happening(e, epoch)));
+      older.push(...r.events.map((e) => happening(e, epoch, this.known)));
       at = Number(r.position?.number);
     }
     return older;
@@ -150,7 +166,7 @@ class Network {
     }
     const events = r.events ?? [];
     for (const e of events) apply(this.known, e);
-    this.line.add(events.filter((e) => !e.state).map((e) => happening(e, epoch)));
+    this.line.add(events.filter((e) => !e.state).map((e) => happening(e, epoch, this.known)));
     if (Number(r.position?.state ?? 0) === 0) this.read = true;
     if (events.length > 0 || renewed) this.changed(events, renewed);
   }

@@ -17,7 +17,8 @@ import type {
   SetFirewallDefaultResponse,
   Vip,
 } from "../api/types.gen";
-import { short, type Known } from "../api/known";
+import { titled, type Known } from "../api/known";
+import { network } from "../api/network.svelte";
 import { actionsText } from "../network/entry";
 import type { Column } from "../ui/table";
 import { away, firewallRemarks, flowRemarks, hidden } from "./remarks";
@@ -144,7 +145,7 @@ export const flows: Kind<FlowEntry> = {
   foreignApart: true,
   columns: [
     { title: "Rule", text: (f) => `${f.priority ?? 0} ${matchText(f.match, " ") || "every packet"}` },
-    { title: "Switch", text: (f) => short(f.dpid) },
+    { title: "Switch", text: (f) => titled(network.known, f.dpid) },
     { title: "Table", text: (f) => String(f.table ?? 0), number: true },
     { title: "Actions", text: actionsText },
     { title: "Owner", text: (f) => f.owner ?? "" },

@@ -1,6 +1,6 @@
 // What a dry run cannot say: a change that is in order, and yet has no effect, or not yet.
 
-import { short, type Known } from "../api/known";
+import { titled, type Known } from "../api/known";
 import { actionsText } from "../network/entry";
 import type { FirewallRule, FlowEntry } from "../api/types.gen";
 
@@ -11,7 +11,7 @@ const dpidOf = (text: string | undefined) => (text ?? "").trim().toLowerCase().p
 export function away(dpid: string | undefined, known: Known): string {
   if (!dpid?.trim()) return "";
   const s = known.switches.get(dpidOf(dpid));
-  return s?.connected ? "" : `switch ${short(dpidOf(dpid))} is ${s ? "not connected" : "not known"} now: it gets this once it is connected`;
+  return s?.connected ? "" : `switch ${titled(known, dpidOf(dpid))} is ${s ? "not connected" : "not known"} now: it gets this once it is connected`;
 }
 
 /** flowRemarks says what is odd about a flow rule. */
@@ -21,7 +21,7 @@ export function flowRemarks(f: FlowEntry, known: Known): string[] {
   const ports = known.ports.get(dpidOf(f.dpid)) ?? new Map();
   const named = [...(f.actions ?? []), ...(f.write_actions ?? [])].map((a) => /^output:(\d+)$/.exec(a)?.[1]);
   const wanted = [...new Set([f.match?.in_port, ...named])].filter((p): p is string => !!p && /^\d+$/.test(p));
-  const out = wanted.filter((p) => !ports.has(Number(p))).map((p) => `switch ${short(dpidOf(f.dpid))} has no port ${p} now`);
+  const out = wanted.filter((p) => !ports.has(Number(p))).map((p) => `switch ${titled(known, dpidOf(f.dpid))} has no port ${p} now`);
   if (Object.keys(f.match ?? {}).length === 0 && actionsText(f) === "drop") out.push("it drops every packet that no entry of a higher priority in this table is about");
   return out;
 }

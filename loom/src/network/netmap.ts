@@ -1,6 +1,6 @@
 import cytoscape from "cytoscape";
 
-import { alone, cableEnds, cableKey, hostKey, hostName, nameOf, place, short, type Known } from "../api/known";
+import { cableEnds, cableKey, hostKey, hostName, place, short, titled, type Known } from "../api/known";
 import type { Host, Link, PortStats, Switch } from "../api/types.gen";
 import { arrange, type Point } from "./layout";
 import { mapStyle, tile } from "./mapstyle";
@@ -25,13 +25,11 @@ const stored = "loom.places";
 
 const longest = 24; // characters of a name on the map
 
-/** labelOf returns what people call a switch, with its number if others are called so, too, and the role of the controller
- * unless it is master. */
-export function labelOf(s: Switch, alone = true): string {
-  const all = [...nameOf(s)];
-  const name = all.length > longest ? all.slice(0, longest).join("") + "…" : all.join("");
-  const label = !name ? short(s.dpid) : alone && all.length <= longest ? name : `${name} (${short(s.dpid)})`;
-  return s.connected && s.role && s.role !== "master" ? `${label}\n${s.role}` : label;
+/** labelOf returns what a switch is called on the map, and the role of the controller unless it is master. */
+export function labelOf(s: Switch, called: string): string {
+  const all = [...called];
+  const name = all.length > longest ? `${all.slice(0, longest).join("")}… (${short(s.dpid)})` : all.join("");
+  return s.connected && s.role && s.role !== "master" ? `${name}\n${s.role}` : name;
 }
 
 /**
@@ -331,7 +329,7 @@ export class NetMap {
 
   private switchElement(s: Switch): cytoscape.ElementDefinition {
     const id = "s " + s.dpid;
-    return { group: "nodes", data: { id, kind: "switch", label: labelOf(s, alone(this.known, s)), state: s.connected ? "up" : "gone", role: s.connected ? s.role : "" }, position: this.place(id) };
+    return { group: "nodes", data: { id, kind: "switch", label: labelOf(s, titled(this.known, s.dpid)), state: s.connected ? "up" : "gone", role: s.connected ? s.role : "" }, position: this.place(id) };
   }
 
   /** rates shows what both ends of each link send; none: it is not known. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { apply, cableText, empty, hostNames, prune } from "../api/known";
+import { apply, cableText, called, calledAll, clear, empty, hostNames, prune } from "../api/known";
 import type { LabDetails } from "../api/types.gen";
 import { stepRates } from "./counters";
 import { actionsText, entryKey, ownersText, perSecond } from "./entry";
@@ -164,7 +164,7 @@ test("a link of another controller's lab is not taken for one of this network", 
   };
   const get = async <T>(path: string) => (path === "v1/switches" ? { switches: [s1, s2].map((dpid) => ({ dpid, connected: true })) } : (labs[path.split("/")[3]] ?? { labs: Object.keys(labs).map((name) => ({ name })) })) as T;
   const cable = `${s1}:1-${s2}:2`;
-  expect(cableText(cable)).toBe("1:1 – 2:2");
+  expect(cableText(empty(), cable)).toBe("1:1 – 2:2");
   expect(labLinkOf(await labsHere(get), cable)?.lab).toBe("mine");
   labs.same = { name: "same", graph: { links, nodes } };
   const here = await labsHere(get);
@@ -187,9 +187,19 @@ test("a lab whose switches are connected to another controller, or to none, is n
   expect(isHere(lab("relayed", "connected", "unix:/run/x"), switches)).toBe(true); // it cannot be told
 });
 
+test("a switch is called as the controller takes it, else as it calls itself, with its number where others do so, too", () => {
+  const k = empty();
+  for (const [dpid, description] of [[s1, "core"], [s2, "core"], ["0000000000000003", "edge"], ["00000000000000a4", "None"]]) k.switches.set(dpid, { dpid, description });
+  const all = () => [...k.switches.keys()].map((d) => [called(k, d), calledAll(k).get(d)]);
+  expect(all()).toEqual([["core (1)", "core (1)"], ["core (2)", "core (2)"], ["edge", "edge"], ["", "a4"]]);
+  k.names = new Map([[s2, "milan"]]);
+  expect(all()[1]).toEqual(["milan", "milan"]);
+  clear(k);
+  expect([k.switches.size, k.names.size]).toEqual([0, 1]);
+});
+
 test("a label of the map has a name's beginning, and the role unless it is master", () => {
-  expect(labelOf({ dpid: s1, connected: true, role: "master", description: "None" })).toBe("1");
-  expect(labelOf({ dpid: s1, connected: true, role: "slave", description: "core" })).toBe("core\nslave");
-  expect(labelOf({ dpid: s1, description: "core" }, false)).toBe("core (1)");
-  expect(labelOf({ dpid: s1, description: "😀".repeat(256) })).toBe(`${"😀".repeat(24)}… (1)`);
+  expect(labelOf({ dpid: s1, connected: true, role: "master" }, "1")).toBe("1");
+  expect(labelOf({ dpid: s1, connected: true, role: "slave" }, "core")).toBe("core\nslave");
+  expect(labelOf({ dpid: s1 }, "😀".repeat(256))).toBe(`${"😀".repeat(24)}… (1)`);
 });

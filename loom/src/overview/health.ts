@@ -1,6 +1,6 @@
 // The health of network and controller in a sentence, and what is not as it should be.
 
-import { cableKey, cableText, called, hostName, short, shortPlace, type Known } from "../api/known";
+import { cableKey, cableText, called, hostName, placeText, short, type Known } from "../api/known";
 import type { ListWorkersResponse, PortRole } from "../api/types.gen";
 import { write } from "../ui/route";
 
@@ -27,7 +27,7 @@ export const switchText = (known: Known, dpid?: string) => called(known, dpid) |
 /** linkText names a link by its two switches. */
 export const linkText = (known: Known, cable: string) => {
   const [a, b] = cable.split("-").map((end) => called(known, end.split(":")[0]));
-  return a && b ? `${a} – ${b}` : cableText(cable);
+  return a && b ? `${a} – ${b}` : cableText(known, cable);
 };
 
 const odd = new Set(["held", "blocked", "refuses", "relay"]); // causes of ports that somebody has to look at
@@ -49,8 +49,8 @@ const checks: Array<(k: Known, workers: ListWorkersResponse | undefined, roles: 
     const other = new Map([...k.links.values()].filter((l) => l.state !== "up").map((l) => [cableKey(l), l]));
     return [...other].map(([c, l]) => ({ mood: "warn", text: `Link ${linkText(k, c)} is ${l.state === "one_way" ? "seen in one direction only" : l.state}.`, href: write("network", { link: c }) }));
   },
-  (_, __, roles) => roles.filter((r) => odd.has(r.cause ?? "")).map((r) => ({ mood: "warn", text: `Port ${shortPlace(r.at)}: ${r.reason}`, href: write("network", { switch: r.at?.dpid ?? "" }) })),
-  (k) => [...k.hosts.values()].filter((h) => h.claimed_at?.dpid).map((h) => ({ mood: "bad", text: `Somebody at ${shortPlace(h.claimed_at)} claims the address of ${hostName(h)}.`, href: write("network", { host: `${h.mac}/${h.vlan ?? 0}` }) })),
+  (k, _, roles) => roles.filter((r) => odd.has(r.cause ?? "")).map((r) => ({ mood: "warn", text: `Port ${placeText(k, r.at)}: ${r.reason}`, href: write("network", { switch: r.at?.dpid ?? "" }) })),
+  (k) => [...k.hosts.values()].filter((h) => h.claimed_at?.dpid).map((h) => ({ mood: "bad", text: `Somebody at ${placeText(k, h.claimed_at)} claims the address of ${hostName(h)}.`, href: write("network", { host: `${h.mac}/${h.vlan ?? 0}` }) })),
 ];
 
 const sentence = (text: string) => text.slice(0, 1).toUpperCase() + text.slice(1);

@@ -1,6 +1,6 @@
 // What has happened, in a few sentences: events that belong together are one.
 
-import { shortPlace, type Known } from "../api/known";
+import { portText, type Known } from "../api/known";
 import type { Happening } from "../api/happenings";
 import { write } from "../ui/route";
 import { linkText, switchText } from "./health";
@@ -103,7 +103,7 @@ function say(g: Group, known: Known): News {
     const does = { learnt: "appeared", moved: "moved", gone: n === 1 ? "is gone" : "are gone" }[g.change] ?? g.change;
     const at = hosts()[0]?.at;
     const called = things.map((t, i) => hosts()[i]?.ipv4?.[0] ?? t.about.host.split("/")[0]);
-    return { ...one, sign: "host", mood: "dim", head: n === 1 ? `Host ${called[0]} ${does}` : `${n} hosts ${does}`, words: n > 1 ? names(called) : at && g.change !== "gone" ? `At ${switchText(known, at.dpid)}, port ${shortPlace(at).split(":")[1]}` : "" };
+    return { ...one, sign: "host", mood: "dim", head: n === 1 ? `Host ${called[0]} ${does}` : `${n} hosts ${does}`, words: n > 1 ? names(called) : at && g.change !== "gone" ? `At ${switchText(known, at.dpid)}, port ${portText(at.port)}` : "" };
   }
   return { ...one, sign: "error", mood: "bad", head: n === 1 ? "An error" : `${n} errors`, words: h.text };
 }

@@ -54,7 +54,7 @@ test("the health of the network is a sentence, and names the one thing that is w
   const [, cut] = told([connected(s1, "s1", 1), connected(s2, "s2", 1), ...up(2), ...down(3)]);
   expect(healthOf(cut, undefined, [])).toMatchObject({ mood: "bad", sentence: "Link s1 – s2 is down.", facts: "2 switches, 0 links and 0 hosts. 6 of 7 checks pass." });
   const held = { at: { dpid: s1, port: 1 }, cause: "held", reason: "its link is held." };
-  expect(healthOf(well, undefined, [held])).toMatchObject({ mood: "warn", sentence: "Port 1:1: its link is held." });
+  expect(healthOf(well, undefined, [held])).toMatchObject({ mood: "warn", sentence: "Port s1:1: its link is held." });
   expect(healthOf(cut, { workers: [{ process: "paths", state: "down" }] }, [held])).toMatchObject({ mood: "bad", sentence: "3 things need a look." });
 });
 

@@ -27,10 +27,10 @@ test("nothing asked for: the commands", () => {
 
 test("what is called so comes first, whatever else has it in it", () => {
   expect(first("1")).toMatchObject({ kind: "switch", title: "1", address: "#/network?switch=0000000000000001" });
-  expect(first("switch core")).toMatchObject({ kind: "switch", title: "10 core" });
+  expect(first("switch core")).toMatchObject({ kind: "switch", title: "core" });
   expect(first("paths")).toMatchObject({ kind: "service" });
   expect(first("flows 1")).toMatchObject({ kind: "flows", address: "#/network?switch=0000000000000001&part=flows" });
-  expect(first("link 1:4")).toMatchObject({ kind: "link", title: "1:4 – 10:2" });
+  expect(first("link 1:4")).toMatchObject({ kind: "link", title: "1:4 – core:2" });
 });
 
 test("a host is found by each of its addresses, however they are written", () => {

@@ -1,5 +1,5 @@
 import { get } from "../api/client";
-import { cableKey, cableText, hostKey, hostName, hostNames, nameOf, short, type Known } from "../api/known";
+import { cableEnds, cableKey, calledAll, hostKey, hostName, hostNames, nameOf, short, type Known } from "../api/known";
 import type { Host, Info } from "../api/types.gen";
 import { plain } from "../network/flowsearch";
 import { write } from "./route";
@@ -59,9 +59,10 @@ export function find(known: Known, services: string[], query: string): Found[] {
   };
   for (const c of commands) offer([c.title], "command", () => c);
   for (const s of services) offer([s], "service", () => ({ kind: "service", title: s, address: write("services", { service: s }) }));
+  const called = calledAll(known);
   for (const [dpid, s] of known.switches) {
-    const names = [dpid, short(dpid), ...(nameOf(s) ? [nameOf(s)] : []), (s.address ?? "").replace(/:\d+$/, "")];
-    const title = `${short(dpid)}${nameOf(s) ? ` ${nameOf(s)}` : ""}`;
+    const title = called.get(dpid)!;
+    const names = [dpid, short(dpid), title, ...(nameOf(s) ? [nameOf(s)] : []), (s.address ?? "").replace(/:\d+$/, "")];
     offer(names, "switch", () => ({ kind: "switch", title, address: write("network", { switch: dpid }) }));
     offer(names, "flows of switch", () => ({ kind: "flows", title: `of switch ${title}`, address: write("network", { switch: dpid, part: "flows" }) }));
   }
@@ -70,7 +71,10 @@ export function find(known: Known, services: string[], query: string): Found[] {
     const others = addresses(h).filter((a) => a && a !== hostName(h));
     offer(addresses(h), "host address", () => ({ kind: "host", title: `${hostName(h)}${others.length > 0 ? ` (${others.join(", ")})` : ""}${h.vlan ? `, VLAN ${h.vlan}` : ""}`, address: write("network", { host: hostKey(h) }) }));
   }
-  for (const cable of new Set([...known.links.values()].map(cableKey))) offer(cableText(cable).split(" – "), "link", () => ({ kind: "link", title: cableText(cable), address: write("network", { link: cable }) }));
+  for (const cable of new Set([...known.links.values()].map(cableKey))) {
+    const ends = cableEnds(cable).map((end) => end.replace(/^[^:]*/, (dpid) => called.get(dpid) ?? short(dpid)));
+    offer([...ends, ...cableEnds(cable).map((end) => short(end))], "link", () => ({ kind: "link", title: ends.join(" – "), address: write("network", { link: cable }) }));
+  }
   const two = words.flatMap((w) => [...known.hosts].filter(([, h]) => addresses(h).some((a) => a.toLowerCase() === w)).slice(0, 1)).map(([key]) => asked.get(key)!);
   if (two.length === 2) out.push({ found: command(`Trace a packet from ${two[0]} to ${two[1]}`, write("network", { tab: "path", from: two[0], to: two[1] })), rank: -1 });
   const list = out.sort((a, b) => a.rank - b.rank).slice(0, most - 1).map((o) => o.found);

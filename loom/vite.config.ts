@@ -42,6 +42,9 @@ const plain: Record<string, string> = {
   "lodash/toPath.js": "export default (k) => [k];",
 };
 
+/** named are the colours that Cytoscape knows by name beside those of numbers: those of its own defaults. */
+const named = "transparent: [0, 0, 0, 0], black: [0, 0, 0], white: [255, 255, 255], gray: [128, 128, 128]";
+
 /** small builds Cytoscape of its sources without those parts, which are a quarter of it. */
 const small: Plugin = {
   name: "small",
@@ -50,6 +53,7 @@ const small: Plugin = {
   config: () => ({ resolve: { alias: { cytoscape: fileURLToPath(new URL("node_modules/cytoscape/src/index.mjs", import.meta.url)) } } }),
   resolveId: (id) => (id in plain ? "\0" + id : undefined),
   load: (id) => plain[id.slice(1)] ?? unused[id.split("/cytoscape/src/")[1]],
+  transform: (code, id) => (id.endsWith("/cytoscape/src/util/colors.mjs") ? code.replace(/(export const colors = \{)[^}]*/, `$1${named}`) : undefined),
 };
 
 // Everything is served by the controller from one folder, without inline

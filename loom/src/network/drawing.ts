@@ -24,7 +24,6 @@ const growth = 240; // milliseconds in which a new path grows
 const [zoomLeast, zoomMost, zoomFit] = [0.02, 8, 1.6];
 const [iconLeast, nameLeast, openLeast] = [11, 7.5, 70]; // half pixels of a switch with an icon and with a name; radius of a group that is open, of very many
 const many = 1000; // nodes, of which those of closed groups are not drawn
-const hub = 5; // links, from which a switch is drawn larger
 
 /** Drawing draws a scene on a canvas, its packets on another above it. */
 export class Drawing {
@@ -173,7 +172,7 @@ export class Drawing {
   /** half is how far a node reaches, in pixels. */
   private half(n: Node): number {
     const k = this.view.k;
-    if (this.large && n.kind !== "host") return Math.max(n.degree > hub ? 4.5 : 3, Math.min(20, (n.degree > hub ? 6.4 : 4.6) * k ** 1.15));
+    if (this.large && n.kind !== "host") return Math.max(n.hub ? 4.5 : 3, Math.min(18, (n.hub ? 5.6 : 4.4) * k ** 1.1));
     return (shape[n.kind] === "none" ? 13 : 20) * Math.min(1.1, Math.max(0.72, Math.sqrt(k))) * (this.large ? Math.min(1, k / 3) : 1);
   }
 
@@ -326,7 +325,7 @@ export class Drawing {
     const [{ c, T }, paths] = [this.ink, [new Path2D(), new Path2D()]];
     for (const n of nodes) {
       const [[x, y], h] = [this.at(n), this.half(n)];
-      paths[n.degree > hub ? 1 : 0].roundRect(x - h, y - h, 2 * h, 2 * h, h * 0.5);
+      paths[n.hub ? 1 : 0].roundRect(x - h, y - h, 2 * h, 2 * h, h * 0.5);
     }
     [c.strokeStyle, c.lineWidth] = [T.ground, 1.4];
     paths.forEach((p, i) => {

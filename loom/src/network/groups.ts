@@ -28,9 +28,14 @@ function byNames(ids: string[], names: Map<string, string>): Map<string, string[
   return out.size >= 3 && out.size <= ids.length / 3 && largest <= ids.length / 2 ? out : undefined;
 }
 
+const unlinked = "Without links";
+
 /** byLinks grows groups of about the same size from nodes that are far from each other, each to its neighbours; then nodes go
- * where most of theirs are. */
-function byLinks(ids: string[], near: Map<string, string[]>): Map<string, string[]> {
+ * where most of theirs are. Those that no link leads to are one group. */
+function byLinks(all: string[], near: Map<string, string[]>): Map<string, string[]> {
+  const [ids, lone] = [all.filter((id) => near.get(id)!.length > 0), all.filter((id) => near.get(id)!.length === 0)];
+  const out = new Map<string, string[]>(lone.length > 0 ? [[unlinked, lone]] : []);
+  if (ids.length === 0) return out;
   const count = Math.max(4, Math.min(36, Math.round(0.75 * Math.sqrt(ids.length))));
   const of = new Map<string, number>();
   const seeds: string[] = [];
@@ -63,7 +68,7 @@ function byLinks(ids: string[], near: Map<string, string[]>): Map<string, string
       break; // the smallest that can grow
     }
   }
-  for (const id of ids) if (!of.has(id)) of.set(id, seeds.length); // alone
+  for (const id of ids) if (!of.has(id)) of.set(id, seeds.length); // in pieces that have no seed
   const most = (1.4 * ids.length) / count;
   for (let round = 0; round < 3; round++) {
     for (const id of ids) {
@@ -73,7 +78,6 @@ function byLinks(ids: string[], near: Map<string, string[]>): Map<string, string
       for (const [g, n] of votes) if (n > (votes.get(own) ?? 0) && of.get(id) === own && g < seeds.length && own < seeds.length && sizes[g] < most && sizes[own] > 1) (of.set(id, g), sizes[own]--, sizes[g]++);
     }
   }
-  const out = new Map<string, string[]>();
   for (const [id, g] of of) out.set(String(g), [...(out.get(String(g)) ?? []), id]);
   return out;
 }
@@ -87,7 +91,7 @@ export function groupsOf(ids: string[], links: Array<[string, string]>, names: M
   const all = named ?? byLinks(sorted, near);
   return [...all].map(([key, members]) => {
     members.sort((a, b) => near.get(b)!.length - near.get(a)!.length || (a < b ? -1 : 1));
-    return { label: named ? key : `Around ${names.get(members[0]) || members[0]}`, members };
+    return { label: named || key === unlinked ? key : `Around ${names.get(members[0]) || members[0]}`, members };
   });
 }
 

@@ -1,10 +1,12 @@
-import cytoscape from "cytoscape";
-
-import { cableEnds, cableKey, hostKey, hostName, place, short, titled, type Known } from "../api/known";
-import type { Host, Link, PortStats, Switch } from "../api/types.gen";
-import { arrange, type Point } from "./layout";
-import { mapStyle, tile } from "./mapstyle";
-import { useStep } from "./pulse";
+import { cableEnds, cableKey, calledAll, hostKey, hostName, place, short, type Known } from "../api/known";
+import type { PortStats, Switch } from "../api/types.gen";
+import { Drawing, type Hit } from "./drawing";
+import { groupsOf, placeGroups, radius, seat } from "./groups";
+import { listen } from "./input";
+import { arrange } from "./layout";
+import { markOf, readPlaces, writePlaces } from "./places";
+import type { Replayed } from "./record";
+import { emptyScene, few, type Group, type Line, type Node, type Point } from "./scene";
 import { bitsText } from "./units";
 
 /** Chosen is what the user has clicked. */
@@ -14,16 +16,16 @@ export interface Chosen {
 }
 
 const hostsMost = 800; // nodes up to which hosts are drawn without being asked for
-const sharpMost = 400; // and up to which every pixel of a fine screen is drawn
-const movedMost = 100; // switches up to which all is drawn anew while the map is moved; above, a picture of it is moved
-const labelsMost = 80; // switches up to which all have their names, however small
-const [rim, bars] = [30, 64]; // pixels that are left free around the map, and where bars float over it
-const signLeast = 11; // pixels of half a switch from which its sign is drawn
-const leastBits = 1000; // a second, that a link has a label for
-const placesMost = 5000; // that are kept
-const stored = "loom.places";
-
+const rim = 40; // pixels that are left free around the map
+const above = 80; // and below the toolbar
+const leastBits = 1000; // a second, that a link carries something from
+const regrouped = 1.5; // times as many switches as were grouped, from which they are grouped anew
 const longest = 24; // characters of a name on the map
+const [hubLeast, hubTimes] = [4, 1.5]; // links of a switch that is drawn larger, and how many times as many as the mean
+const tiny = 0.01; // share of a link that carries something, if what it can carry is not known
+
+/** withHosts reports whether a map shows hosts without being asked: not of many switches. */
+export const withHosts = (k: Known) => k.switches.size <= few && k.switches.size + k.hosts.size <= hostsMost;
 
 /** labelOf returns what a switch is called on the map, and the role of the controller unless it is master. */
 export function labelOf(s: Switch, called: string): string {
@@ -33,27 +35,29 @@ export function labelOf(s: Switch, called: string): string {
 }
 
 /**
- * NetMap draws the network on a canvas and keeps it up to date: per event, only
- * what the event is about. Ids begin with s, h, l, a and c for switches, hosts, links,
- * the access links of hosts, and where somebody claims to be a host.
+ * NetMap keeps a drawing of the network up to date. Ids begin with s, h, l, a and c for switches, hosts, links, the
+ * access links of hosts, and where somebody claims to be a host.
  */
 export class NetMap {
-  private cy: cytoscape.Core;
-  private places = new Map<string, Point>(readPlaces());
-  private waiting = new Set<string>(); // of the map, to be drawn anew
+  /** drawing is where the map is drawn. */
+  readonly drawing: Drawing;
+  private places = new Map<string, Point>();
+  private groups: Array<{ label: string; members: string[] }> = []; // of a large map
+  private middles: Point[] = [];
+  private grouped = 0; // switches, when they were grouped
   private timer = 0;
-  private directions = new Map<string, Set<string>>(); // that are up: their sources, by cable
-  private drawnGone = new Set<string>(); // cables that are drawn, and gone
-  private beside = new Map<string, Set<string>>(); // cables, by the two switches that they join
-  private told: number[] = []; // when the events happened that are to be drawn
-  private marked: Chosen = { kind: "", id: "" };
-  private way: { dpids: string[]; cables: string[] } = { dpids: [], cables: [] };
+  private events: number[] = []; // when the events happened that are to be drawn
+  private way: { dpids: string[]; cables: string[]; hosts: string[] } = { dpids: [], cables: [], hosts: [] };
+  private before: string[] = []; // links of the path before
   private treePorts = new Set<string>();
-  private stats: PortStats[] = [];
-  private hosts = true; // are drawn
+  private stats = new Map<string, PortStats>(); // by place
+  private replayed?: Replayed;
   private whole = true; // is shown, until the user moves it
+  private below = rim; // pixels that are left free for bars
   private size: ResizeObserver;
-  private plain?: boolean; // switches are too small for their signs
+  private off: () => void;
+  /** moved is called when the view or what is drawn has changed. */
+  moved = () => {};
 
   constructor(
     private box: HTMLElement,
@@ -62,386 +66,363 @@ export class NetMap {
     private asked?: boolean, // whether hosts are drawn; undefined: if there are not too many
     private still = false, // nothing can be moved, and the page scrolls over it
   ) {
-    this.cy = cytoscape({
-      container: box,
-      style: mapStyle(known.switches.size > labelsMost),
-      minZoom: 0.02,
-      maxZoom: 4,
-      pixelRatio: known.switches.size > sharpMost ? 1 : "auto",
-      textureOnViewport: known.switches.size > movedMost,
-      hideLabelsOnViewport: known.switches.size > sharpMost,
-      boxSelectionEnabled: false,
-      userZoomingEnabled: !still,
-      userPanningEnabled: !still,
-      autoungrabify: still,
+    this.drawing = new Drawing(box, emptyScene());
+    this.off = listen(box, this.drawing, still, {
+      tap: (hit) => this.tap(hit),
+      drag: (id, to) => {
+        this.places.set(id, to);
+        const n = this.drawing.scene.nodes.get(id);
+        if (n) Object.assign(n, to);
+        this.drawing.soon();
+      },
+      drop: () => this.keep(),
+      look: () => {
+        this.whole = false;
+        this.moved();
+      },
     });
-    this.cy.on("tap", "node,edge", (e) => {
-      const d = e.target.data() as { kind: Chosen["kind"]; id: string };
-      this.choose({ kind: d.kind, id: d.id.slice(2) });
-    });
-    this.cy.on("tap", (e) => {
-      if (e.target === this.cy) this.choose({ kind: "", id: "" });
-    });
-    this.cy.on("dragfree", "node", (e) => {
-      this.places.set(e.target.id(), { ...e.target.position() });
-      writePlaces(this.places);
-    });
-    this.cy.on("scrollzoom pinchzoom dragpan", () => (this.whole = false));
-    this.cy.on("zoom", () => this.detail());
     this.size = new ResizeObserver(() => {
-      this.cy.resize();
+      this.drawing.size();
       if (this.whole) this.fit();
     });
     this.size.observe(box);
+    this.drawing.size();
     this.all();
   }
 
   end() {
     clearTimeout(this.timer);
     this.size.disconnect();
-    this.cy.destroy();
+    this.off();
+    this.drawing.end();
   }
 
   /** restyle follows a change between light and dark. */
   restyle() {
-    this.cy.style(mapStyle(this.known.switches.size > labelsMost));
+    this.drawing.restyle();
   }
 
-  /** withHosts is whether hosts are drawn, as was asked or as many as there are. */
-  get withHosts(): boolean {
-    return this.asked ?? this.known.switches.size + this.known.hosts.size <= hostsMost;
+  private tap(hit: Hit) {
+    if (hit.what === "group") {
+      const g = this.drawing.scene.groups.find((g) => g.id === hit.id);
+      if (g && !this.still) return this.open(g);
+    }
+    const kind = ({ s: "switch", h: "host", l: "link", a: "host", c: "host", t: "" } as const)[hit.id.slice(0, 1)] ?? "";
+    this.choose({ kind, id: kind ? hit.id.slice(2) : "" });
+  }
+
+  /** open shows a group as large as it fits. */
+  open(g: Group) {
+    this.whole = false;
+    const [wide, high] = [this.box.clientWidth, this.box.clientHeight];
+    const k = (0.42 * Math.min(wide, high)) / g.r;
+    this.drawing.look({ k, x: wide / 2 - k * g.x, y: high / 2 - k * g.y });
+    this.moved();
+  }
+
+  /** show brings a point of the map into the middle. */
+  show(p: Point) {
+    const k = this.drawing.view.k;
+    this.drawing.look({ k, x: this.box.clientWidth / 2 - k * p.x, y: this.box.clientHeight / 2 - k * p.y });
+    this.whole = false;
+    this.moved();
+  }
+
+  private get hosts(): boolean {
+    return this.asked ?? withHosts(this.known);
   }
 
   /** ask says whether hosts are to be drawn. */
   ask(hosts?: boolean) {
-    if (this.asked === hosts) return;
+    const was = this.hosts;
     this.asked = hosts;
-    if (this.hosts !== this.withHosts) this.all();
+    if (this.hosts !== was) this.all();
   }
 
-  /** all draws everything anew. */
+  /** all places what has no place yet, draws everything anew, and shows it whole. */
   all() {
-    const k = this.known;
-    this.hosts = this.withHosts;
-    for (const m of [this.directions, this.beside, this.drawnGone, this.waiting]) m.clear();
-    for (const l of k.links.values()) this.count(l, true);
-    const cables = this.cables();
-    const nodes = [...k.switches.keys()].map((d) => "s " + d);
-    const links = [...cables].map((c): [string, string] => {
-      const [a, b] = cableEnds(c).map(dpidOf);
-      return ["s " + a, "s " + b];
-    });
-    if (this.hosts) {
-      for (const [key, h] of k.hosts) {
-        nodes.push("h " + key);
-        links.push(["h " + key, "s " + h.at?.dpid]);
-      }
+    if (this.places.size === 0) {
+      const kept = readPlaces(this.marks());
+      for (const [id, x, y] of kept?.at ?? []) this.places.set(id, { x, y });
+      this.groups = (kept?.groups ?? []).map(([label, members]) => ({ label, members }));
+      this.grouped = this.groups.reduce((n, g) => n + g.members.length, 0);
     }
-    const arranged = arrange(nodes, links, this.places);
-    this.places = new Map([...arranged].map(([id, p]) => [id, this.places.get(id) ?? p]));
-    this.cy.batch(() => {
-      this.cy.elements().remove();
-      this.cy.add([...k.switches.values()].map((s) => this.switchElement(s)));
-      for (const c of cables) this.drawCable("l " + c);
-      if (this.hosts) for (const key of k.hosts.keys()) this.drawHost("h " + key);
-      this.bend(this.beside.keys());
-    });
-    this.box.dataset.drawn = String(k.switches.size);
-    this.mark(this.marked);
-    this.path(this.way.dpids, this.way.cables);
-    this.tree([...this.treePorts]);
-    this.rates(this.stats);
+    this.build();
     this.fit();
-    this.plain = undefined;
-    this.detail();
   }
 
-  /** cables are those that are there, and those that are gone and may come again. */
-  private cables(): Set<string> {
-    const out = new Set(this.directions.keys());
-    for (const g of this.known.gone.values()) out.add(cableKey(g.link));
+  private marks(): string[] {
+    return [...this.cables().keys()].map(markOf);
+  }
+
+  private keep() {
+    writePlaces(this.marks(), this.places, this.groups.map((g) => [g.label, g.members]));
+  }
+
+  /** cables are the links that are there, with the ends that send, and those that are gone and may come again. */
+  private cables(): Map<string, Set<string>> {
+    const out = new Map<string, Set<string>>();
+    for (const g of this.known.gone.values()) out.set(cableKey(g.link), new Set());
+    for (const l of this.known.links.values()) out.set(cableKey(l), (out.get(cableKey(l)) ?? new Set()).add(place(l.src)));
     return out;
   }
 
-  private count(l: Link, up: boolean) {
-    const key = cableKey(l);
-    let set = this.directions.get(key);
-    if (!set) this.directions.set(key, (set = new Set()));
-    if (up) set.add(place(l.src));
-    else set.delete(place(l.src));
-    if (set.size === 0) this.directions.delete(key);
-  }
-
-  /** changed notes what an event is about; it is drawn soon. */
-  changed(subject: string, event: Record<string, unknown>, time = Date.now()) {
-    const e = event as { switch?: Switch; dpid?: string; link?: Link; removed?: boolean; host?: Host };
-    switch (subject) {
-      case "southbound.SwitchChanged":
-        this.waiting.add("s " + e.switch!.dpid);
-        break;
-      case "southbound.SwitchForgotten":
-        this.waiting.add("s " + e.dpid);
-        break;
-      case "discovery.LinkChanged":
-        this.count(e.link!, !e.removed);
-        this.waiting.add("l " + cableKey(e.link!));
-        break;
-      case "hosts.HostChanged":
-        if (this.hosts) this.waiting.add("h " + hostKey(e.host!));
-        break;
-      case "southbound.PortChanged":
-      case "discovery.PortRoleChanged": // links that are gone may have lost their place
-        break;
-      default:
-        return;
-    }
-    this.told.push(time);
+  /** changed draws what an event is about soon. */
+  changed(subject: string, time = Date.now()) {
+    if (!/^(southbound\.(SwitchChanged|SwitchForgotten|PortChanged)|discovery\.(LinkChanged|PortRoleChanged)|hosts\.HostChanged)$/.test(subject)) return;
+    this.events.push(time);
     this.soon();
   }
 
-  /** soon draws what waits, and drops what is gone for long. */
-  soon() {
-    this.timer ||= window.setTimeout(() => this.draw(), 30);
+  /** soon draws what has changed: at once, but never for more than a part of the time. */
+  soon(after = 30) {
+    this.timer ||= window.setTimeout(() => {
+      this.timer = 0;
+      const began = performance.now();
+      this.build();
+      const took = performance.now() - began;
+      // For measurements (test/scale.mjs).
+      dispatchEvent(new CustomEvent("loom-drawn", { detail: this.events }));
+      this.events = [];
+      if (took > 15) this.timer = window.setTimeout(() => ((this.timer = 0), this.events.length > 0 && this.soon()), 3 * took);
+    }, after);
   }
 
-  private draw() {
-    this.timer = 0;
-    const ids = [...this.waiting];
-    this.waiting.clear();
-    this.cy.batch(() => {
-      const fresh = new Set(ids.filter((i) => i.startsWith("s ") && this.drawSwitch(i)).map((i) => i.slice(2)));
-      if (fresh.size > 0) ids.push(...this.at(fresh));
-      const gone = new Set([...this.known.gone.values()].map((g) => cableKey(g.link)));
-      for (const key of this.drawnGone) if (!gone.has(key)) ids.push("l " + key);
-      const cables = new Set(ids.filter((i) => i.startsWith("l ")));
-      for (const id of cables) this.drawCable(id);
-      this.bend([...cables].map((id) => pairOf(id.slice(2))));
-      for (const id of new Set(ids)) if (id.startsWith("h ")) this.drawHost(id);
+  /** lay gives places to nodes that have none: beside what they are linked with, or in groups. */
+  private lay(links: Array<[string, string]>, hosts: Array<[string, string]>) {
+    const ids = [...this.known.switches.keys()].map((d) => "s " + d);
+    if (ids.length > few) this.layGroups(ids, links);
+    else {
+      this.groups = [];
+      const all = [...ids, ...hosts.map(([h]) => h)];
+      if (all.some((id) => !this.places.has(id))) {
+        const arranged = arrange(all, [...links, ...hosts], this.places);
+        for (const id of all) if (!this.places.has(id)) this.places.set(id, arranged.get(id)!);
+      }
+    }
+    const seats = new Map<string, number>();
+    for (const [h, s] of hosts) {
+      const n = seats.get(s) ?? 0;
+      seats.set(s, n + 1);
+      const p = this.places.get(s) ?? { x: 0, y: 0 };
+      if (!this.places.has(h)) this.places.set(h, { x: p.x + 6 * Math.cos(2.4 * n), y: p.y + 6 * Math.sin(2.4 * n) });
+    }
+  }
+
+  private layGroups(ids: string[], links: Array<[string, string]>) {
+    if (this.groups.length === 0 || ids.length > regrouped * this.grouped) {
+      this.groups = groupsOf(ids, links, new Map([...calledAll(this.known)].map(([dpid, name]) => ["s " + dpid, name])));
+      this.grouped = ids.length;
+      this.middles = [];
+      this.places.clear();
+    }
+    const of = new Map(this.groups.flatMap((g) => g.members.map((id) => [id, g] as const)));
+    for (const id of ids) {
+      if (of.has(id)) continue;
+      const beside = links.find(([a, b]) => (a === id && of.has(b)) || (b === id && of.has(a)));
+      const g = (beside && (of.get(beside[0]) ?? of.get(beside[1]))) ?? this.groups[this.groups.length - 1];
+      g.members.push(id);
+      of.set(id, g);
+    }
+    if (this.middles.length === 0) this.middles = placeGroups(this.groups, links);
+    this.groups.forEach((g, i) =>
+      g.members.forEach((id, j) => {
+        const [m, s] = [this.middles[i], seat(j)];
+        if (!this.places.has(id)) this.places.set(id, { x: m.x + s.x, y: m.y + s.y });
+      }),
+    );
+  }
+
+  /** build makes the scene of what is known now, or of the moment that is replayed. */
+  private build() {
+    const [k, past] = [this.known, this.replayed];
+    const cables = this.cables();
+    const called = calledAll(k);
+    const nodeOf = (end: string) => "s " + end.slice(0, end.indexOf(":"));
+    const joined: Array<[string, string]> = [];
+    for (const c of cables.keys()) {
+      const [a, b] = cableEnds(c).map(nodeOf);
+      if (k.switches.has(a.slice(2)) && k.switches.has(b.slice(2))) joined.push([a, b]);
+      else cables.delete(c);
+    }
+    const hosts = this.hosts ? [...k.hosts.values()].filter((h) => k.switches.has(h.at?.dpid ?? "")) : [];
+    this.lay(joined, hosts.map((h) => ["h " + hostKey(h), "s " + h.at!.dpid]));
+    const nodes = new Map<string, Node>();
+    const lines = new Map<string, Line>();
+    const node = (id: string, rest: Pick<Node, "kind" | "label" | "state" | "pale">) => nodes.set(id, { id, ...this.places.get(id)!, group: "", degree: 0, hub: false, ...rest });
+    for (const s of k.switches.values()) {
+      const up = past ? !past.away.has(s.dpid!) : s.connected;
+      node("s " + s.dpid, { kind: "switch", label: labelOf(s, called.get(s.dpid!)!), state: up ? "up" : "gone", pale: s.role === "slave" || s.role === "equal" });
+    }
+    for (const [i, g] of this.groups.entries()) for (const id of g.members) if (nodes.has(id)) nodes.get(id)!.group = `g ${i}`;
+    const beside = new Map<string, string[]>();
+    for (const c of cables.keys()) {
+      const pair = cableEnds(c).map(nodeOf).sort().join(" ");
+      beside.set(pair, [...(beside.get(pair) ?? []), c]);
+    }
+    for (const [c, sends] of cables) {
+      const [a, b] = cableEnds(c);
+      const l = k.links.get(sends.has(a) ? `${a}-${b}` : `${b}-${a}`);
+      const gone = past ? past.gone.has(c) : sends.size === 0;
+      const all = beside.get([nodeOf(a), nodeOf(b)].sort().join(" "))!;
+      this.line(lines, "l " + c, nodeOf(a), nodeOf(b), {
+        state: gone ? "gone" : past ? "up" : sends.size === 1 ? "gone" : l && l.state !== "up" ? "waits" : "up",
+        ...this.carried(a, b, 1000 * Number(l?.capacity_kbps ?? 0), gone),
+        beside: all.length > 1 ? all.indexOf(c) - (all.length - 1) / 2 : 0,
+        tree: !gone && this.treePorts.has(a) && this.treePorts.has(b),
+      });
+      for (const end of [a, b]) nodes.get(nodeOf(end))!.degree++;
+    }
+    const mean = (2 * cables.size) / Math.max(1, k.switches.size);
+    for (const n of nodes.values()) n.hub = n.degree >= hubLeast && n.degree > hubTimes * mean;
+    for (const h of hosts) {
+      const [id, at] = ["h " + hostKey(h), "s " + h.at!.dpid];
+      const claim = h.claimed_at?.dpid && k.switches.has(h.claimed_at.dpid) ? h.claimed_at : undefined;
+      node(id, { kind: "host", label: hostName(h), state: claim ? "claimed" : "up", pale: false });
+      nodes.get(id)!.degree = 1;
+      const speed = 1000 * Number(k.ports.get(h.at!.dpid!)?.get(h.at!.port ?? 0)?.speed_kbps ?? 0);
+      const { there, back, texts } = this.carried("", place(h.at), speed, false);
+      this.line(lines, "a " + hostKey(h), id, at, { host: true, there, back, texts });
+      if (claim) this.line(lines, "c " + hostKey(h), id, "s " + claim.dpid, { host: true, state: "claim" });
+    }
+    Object.assign(this.drawing.scene, { nodes, lines });
+    this.circles();
+    this.trace();
+    this.box.dataset.drawn = String(k.switches.size);
+    this.drawing.soon();
+    this.moved();
+  }
+
+  private line(lines: Map<string, Line>, id: string, a: string, b: string, rest: Partial<Line>) {
+    lines.set(id, { id, a, b, state: "up", host: false, there: 0, back: 0, texts: ["", ""], beside: 0, count: 1, tree: false, ...rest });
+  }
+
+  /** carried returns what both ends of a link send, as a share of what it can carry; of a host's, by what its port gets and sends. */
+  private carried(a: string, b: string, capacity: number, gone: boolean): Pick<Line, "there" | "back" | "texts"> {
+    const sends = (at: string) => (this.replayed ? (this.replayed.bits.get(at)?.[0] ?? 0) : (this.stats.get(at)?.tx_bits_per_s ?? 0));
+    const gets = (at: string) => (this.replayed ? (this.replayed.bits.get(at)?.[1] ?? 0) : (this.stats.get(at)?.rx_bits_per_s ?? 0));
+    const bits = gone ? [0, 0] : [a ? sends(a) : gets(b), sends(b)];
+    const [there, back] = bits.map((n) => (n < leastBits ? 0 : Math.max(tiny, n / (capacity || Infinity))));
+    const [x, y] = bits.map((n) => (n < leastBits ? "" : bitsText(n)));
+    return { there, back, texts: [x, y] };
+  }
+
+  /** circles makes the groups of a large map, and the trunks between them. */
+  private circles() {
+    const scene = this.drawing.scene;
+    scene.groups = this.groups.flatMap((g, i): Group[] => {
+      const there = g.members.flatMap((id) => scene.nodes.get(id) ?? []);
+      if (there.length === 0) return [];
+      const away = there.filter((n) => n.state !== "up").length;
+      const mean = (axis: "x" | "y") => there.reduce((sum, n) => sum + n[axis], 0) / there.length;
+      const [x, y] = [this.middles[i]?.x ?? mean("x"), this.middles[i]?.y ?? mean("y")];
+      return [{ id: `g ${i}`, label: g.label, sub: away > 0 ? `${there.length - away} of ${there.length} switches` : `${there.length} ${there.length === 1 ? "switch" : "switches"}`, x, y, r: radius(there.length), mood: away === there.length ? "bad" : away > 0 ? "warn" : "" }];
     });
-    // For measurements (test/scale.mjs).
-    dispatchEvent(new CustomEvent("loom-drawn", { detail: this.told }));
-    this.told = [];
-  }
-
-  /** at returns the links and hosts of switches. */
-  private at(dpids: Set<string>): string[] {
-    const out = [...this.cables()].filter((c) => cableEnds(c).some((end) => dpids.has(dpidOf(end)))).map((c) => "l " + c);
-    if (this.hosts) for (const [key, h] of this.known.hosts) if (dpids.has(h.at?.dpid ?? "") || dpids.has(h.claimed_at?.dpid ?? "")) out.push("h " + key);
-    return out;
-  }
-
-  /** drawSwitch reports whether a switch is new on the map. */
-  private drawSwitch(id: string): boolean {
-    const s = this.known.switches.get(id.slice(2));
-    const old = this.cy.getElementById(id);
-    if (!s) {
-      for (const e of old.connectedEdges().toArray()) this.lose(e.id());
-      old.remove();
-      return false;
+    const trunks = new Map<string, Line>();
+    if (scene.groups.length > 0) {
+      for (const l of scene.lines.values()) {
+        const [a, b] = [scene.nodes.get(l.a)?.group ?? "", scene.nodes.get(l.b)?.group ?? ""];
+        if (!a || !b || a === b || l.host) continue;
+        const [x, y] = a < b ? [a, b] : [b, a];
+        const t = trunks.get(`${x} ${y}`);
+        const [there, back] = a < b ? [l.there, l.back] : [l.back, l.there];
+        if (!t) this.line(trunks, `${x} ${y}`, x, y, { there, back, state: l.state === "gone" ? "gone" : "up" });
+        else Object.assign(t, { count: t.count + 1, there: Math.max(t.there, there), back: Math.max(t.back, back), state: t.state === "gone" && l.state === "gone" ? "gone" : "up" });
+      }
     }
-    if (old.nonempty()) {
-      old.data(this.switchElement(s).data);
-      return false;
-    }
-    this.cy.add(this.switchElement(s)).toggleClass("plain", this.plain ?? false);
-    return true;
-  }
-
-  private drawCable(id: string) {
-    const key = id.slice(2);
-    const old = this.cy.getElementById(id);
-    const [a, b] = cableEnds(key);
-    const up = this.directions.get(key);
-    const gone = !up && (this.known.gone.has(`${a}-${b}`) || this.known.gone.has(`${b}-${a}`));
-    if ((!up && !gone) || !this.known.switches.has(dpidOf(a)) || !this.known.switches.has(dpidOf(b))) {
-      this.lose(id);
-      old.remove();
-      return;
-    }
-    const l = up ? this.known.links.get(up.has(a) ? `${a}-${b}` : `${b}-${a}`) : undefined;
-    const data = { state: gone ? "gone" : up!.size === 2 ? (l?.state ?? "up") : "one_way" };
-    if (gone) this.drawnGone.add(key);
-    else this.drawnGone.delete(key);
-    if (old.nonempty()) {
-      old.data(gone ? { ...data, there: "", back: "", use: 0, width: widthOf(0) } : data);
-      return;
-    }
-    const pair = pairOf(key);
-    this.beside.set(pair, (this.beside.get(pair) ?? new Set()).add(key));
-    this.cy.add({ group: "edges", data: { id, kind: "link", source: "s " + dpidOf(a), target: "s " + dpidOf(b), ...data } });
-    if (this.way.cables.includes(key)) this.cy.getElementById(id).addClass("path");
-  }
-
-  /** lose forgets about a link that is not drawn any more. */
-  private lose(id: string) {
-    const key = id.slice(2);
-    this.drawnGone.delete(key);
-    const pair = this.beside.get(pairOf(key));
-    pair?.delete(key);
-    if (pair?.size === 0) this.beside.delete(pairOf(key));
-  }
-
-  /** bend has links that join the same switches, or a switch with itself, lie beside each other. */
-  private bend(pairs: Iterable<string>) {
-    for (const pair of pairs) {
-      const keys = this.beside.get(pair);
-      if (!keys) continue;
-      const [a, b] = pair.split(" ");
-      for (const key of keys) this.cy.getElementById("l " + key).data("bent", keys.size > 1 || a === b);
-    }
-  }
-
-  private drawHost(id: string) {
-    const key = id.slice(2);
-    const h = this.known.hosts.get(key);
-    const at = h?.at?.dpid;
-    const old = this.cy.getElementById(id);
-    if (!h || !at || !this.known.switches.has(at)) {
-      old.remove(); // and its edges
-      if (this.places.size > placesMost) this.places.delete(id);
-      return;
-    }
-    const claim = h.claimed_at?.dpid && this.known.switches.has(h.claimed_at.dpid) ? h.claimed_at : undefined;
-    const data = { id, kind: "host", label: hostName(h), state: claim ? "claimed" : "up" };
-    if (old.empty()) this.cy.add({ group: "nodes", data, position: this.place(id, "s " + at) });
-    else old.data(data);
-    this.attach("a " + key, id, "s " + at, "access");
-    if (claim) this.attach("c " + key, id, "s " + claim.dpid, "claim");
-    else this.cy.getElementById("c " + key).remove();
-  }
-
-  private attach(id: string, source: string, target: string, state: string) {
-    const old = this.cy.getElementById(id);
-    if (old.nonempty() && old.target().id() !== target) old.move({ target });
-    else if (old.empty()) this.cy.add({ group: "edges", data: { id, kind: "host", source, target, state } });
-  }
-
-  private place(id: string, beside?: string): Point {
-    let p = this.places.get(id);
-    if (!p) {
-      const b = beside ? this.places.get(beside) : undefined;
-      const angle = (this.places.size * 2.4) % (2 * Math.PI);
-      p = { x: (b?.x ?? 0) + 80 * Math.cos(angle), y: (b?.y ?? 0) + 80 * Math.sin(angle) };
-      this.places.set(id, p);
-    }
-    return { ...p };
-  }
-
-  private switchElement(s: Switch): cytoscape.ElementDefinition {
-    const id = "s " + s.dpid;
-    return { group: "nodes", data: { id, kind: "switch", label: labelOf(s, titled(this.known, s.dpid)), state: s.connected ? "up" : "gone", role: s.connected ? s.role : "" }, position: this.place(id) };
+    scene.trunks = [...trunks.values()];
   }
 
   /** rates shows what both ends of each link send; none: it is not known. */
   rates(stats: PortStats[]) {
-    this.stats = stats;
-    const by = new Map(stats.map((s) => [place(s), s]));
-    const text = (bits: number) => (bits >= leastBits ? bitsText(bits) : "");
-    const set = (id: string, there: number, back: number, capacity: number) => {
-      const e = this.cy.getElementById(id);
-      const share = Math.max(there, back) / (capacity || Infinity);
-      const data = { there: text(there), back: text(back), use: Math.max(there, back) < leastBits ? 0 : Math.max(1, useStep(share)), width: widthOf(share) };
-      if (e.nonempty() && (["there", "back", "use"] as const).some((k) => e.data(k) !== data[k])) e.data(data);
-    };
-    this.cy.batch(() => {
-      for (const key of this.directions.keys()) {
-        const [a, b] = cableEnds(key);
-        const capacity = (this.known.links.get(`${a}-${b}`) ?? this.known.links.get(`${b}-${a}`))?.capacity_kbps;
-        set("l " + key, by.get(a)?.tx_bits_per_s ?? 0, by.get(b)?.tx_bits_per_s ?? 0, 1000 * Number(capacity ?? 0));
-      }
-      if (!this.hosts) return;
-      for (const [key, h] of this.known.hosts) {
-        const s = by.get(place(h.at));
-        set("a " + key, s?.rx_bits_per_s ?? 0, s?.tx_bits_per_s ?? 0, 1000 * (this.known.ports.get(h.at?.dpid ?? "")?.get(h.at?.port ?? 0)?.speed_kbps ?? 0));
-      }
-    });
+    this.stats = new Map(stats.map((s) => [place(s), s]));
+    this.soon();
+  }
+
+  /** replay shows the network as it was; undefined: as it is. */
+  replay(moment?: Replayed) {
+    if (this.replayed === moment) return;
+    this.replayed = moment;
+    this.soon(0);
+  }
+
+  /** traffic says whether packets are drawn. */
+  traffic(is: boolean) {
+    this.drawing.scene.traffic = is;
+    this.drawing.soon();
   }
 
   /** tree marks the links of the broadcast tree. */
   tree(ports: string[]) {
+    if (ports.length === this.treePorts.size && ports.every((p) => this.treePorts.has(p))) return;
     this.treePorts = new Set(ports);
-    this.cy.batch(() => {
-      for (const key of this.directions.keys()) {
-        const e = this.cy.getElementById("l " + key);
-        const is = cableEnds(key).every((end) => this.treePorts.has(end));
-        if (e.nonempty() && Boolean(e.data("tree")) !== is) e.data("tree", is);
-      }
-    });
+    this.soon();
   }
 
-  /** path marks the links and switches of a path; the hops' ends are places. */
-  path(dpids: string[], cables: string[]) {
-    this.way = { dpids, cables };
-    this.cy.batch(() => {
-      this.cy.elements(".path").removeClass("path");
-      for (const d of dpids) this.cy.getElementById("s " + d).addClass("path");
-      for (const c of cables) this.cy.getElementById("l " + c).addClass("path");
-    });
+  /** path marks a path by its switches and links in their order, and the hosts at its ends. Where it differs from the one
+   * before, that one is dimmed, and this one grows. */
+  path(dpids: string[], cables: string[], hosts: string[] = []) {
+    const was = this.way;
+    if ([was.dpids, was.cables, was.hosts].join() === [dpids, cables, hosts].join()) return;
+    const goes = was.cables.join() !== cables.join();
+    const sameHosts = was.hosts.join() === hosts.join();
+    if (goes) this.before = sameHosts && cables.length > 0 ? was.cables : [];
+    this.way = { dpids, cables, hosts };
+    this.trace();
+    if (goes && cables.length > 0 && was.cables.length > 0) this.drawing.grow();
+    this.drawing.soon();
+  }
+
+  /** trace puts the path into the scene: what leads over a link that is gone is the path before. */
+  private trace() {
+    const { dpids, cables, hosts } = this.way;
+    const scene = this.drawing.scene;
+    const gone = (c: string) => {
+      const [a, b] = cableEnds(c);
+      return !this.known.links.has(`${a}-${b}`) && !this.known.links.has(`${b}-${a}`);
+    };
+    const broken = cables.some(gone);
+    if (!this.before.some(gone)) this.before = [];
+    const now = broken ? [] : [...hosts.slice(0, 1).map((h) => "a " + h), ...cables.map((c) => "l " + c), ...hosts.slice(1).map((h) => "a " + h)];
+    scene.way = { nodes: new Set([...(broken ? [] : dpids.map((d) => "s " + d)), ...hosts.map((h) => "h " + h)]), lines: now };
+    scene.old = new Set([...this.before, ...(broken ? cables : [])].map((c) => "l " + c).filter((id) => !now.includes(id)));
   }
 
   /** mark marks what the user has chosen. */
   mark(c: Chosen) {
-    this.marked = c;
-    this.cy.batch(() => {
-      this.cy.elements(".chosen, .near").removeClass("chosen near");
-      if (c.kind) {
-        const e = this.cy.getElementById((c.kind === "switch" ? "s " : c.kind === "host" ? "h " : "l ") + c.id).addClass("chosen");
-        if (e.isNode()) e.connectedEdges().addClass("near");
-      }
-    });
+    this.drawing.scene.chosen = c.kind ? (c.kind === "switch" ? "s " : c.kind === "host" ? "h " : "l ") + c.id : "";
+    this.drawing.soon();
   }
 
-  /** detail leaves the signs of switches out where they are too small for them. */
-  private detail() {
-    const plain = (this.cy.zoom() * tile) / 2 < signLeast;
-    if (plain === this.plain) return;
-    this.plain = plain;
-    this.cy.batch(() => this.cy.nodes("[kind = 'switch']").toggleClass("plain", plain));
+  /** reserve leaves room below the map for bars. */
+  reserve(pixels: number) {
+    this.below = pixels;
+    if (this.whole) this.fit();
   }
 
   fit() {
     this.whole = true;
-    const box = this.cy.elements().boundingBox();
-    if (box.w === 0 || box.h === 0) return;
-    const [wide, high] = [this.cy.width(), this.cy.height()];
-    const zoom = Math.max(0.02, Math.min(1.6, (wide - 2 * rim) / box.w, (high - 2 * (this.still ? rim : bars)) / box.h));
-    this.cy.viewport({ zoom, pan: { x: wide / 2 - (zoom * (box.x1 + box.x2)) / 2, y: high / 2 - (zoom * (box.y1 + box.y2)) / 2 } });
+    this.drawing.fit(rim, this.still ? rim : above, this.still ? rim : this.below);
+    this.moved();
   }
   zoom(by: number) {
     this.whole = false;
-    this.cy.zoom({ level: this.cy.zoom() * by, renderedPosition: { x: this.cy.width() / 2, y: this.cy.height() / 2 } });
+    this.drawing.zoom(by);
+    this.moved();
   }
   pan(x: number, y: number) {
     this.whole = false;
-    this.cy.panBy({ x, y });
+    const v = this.drawing.view;
+    this.drawing.look({ ...v, x: v.x + x, y: v.y + y });
+    this.moved();
   }
   /** arrangeAnew forgets where nodes were moved to. */
   arrangeAnew() {
     this.places.clear();
-    writePlaces(this.places);
-    this.all();
-  }
-}
-
-/** widthOf is how wide a link is that carries a share of what it can. */
-const widthOf = (share: number) => 2.6 + 3.6 * Math.min(1, share || 0);
-
-const dpidOf = (end: string) => end.slice(0, end.indexOf(":"));
-
-/** pairOf names the two switches that a cable joins. */
-const pairOf = (cable: string) => cableEnds(cable).map(dpidOf).sort().join(" ");
-
-function readPlaces(): Array<[string, Point]> {
-  try {
-    return JSON.parse(sessionStorage.getItem(stored) ?? "[]") as Array<[string, Point]>;
-  } catch {
-    return [];
-  }
-}
-function writePlaces(places: Map<string, Point>) {
-  try {
-    sessionStorage.setItem(stored, JSON.stringify([...places].slice(0, placesMost)));
-  } catch {
-    // No room: positions are arranged anew after a reload.
+    this.groups = [];
+    this.middles = [];
+    this.build();
+    this.keep();
+    this.fit();
   }
 }

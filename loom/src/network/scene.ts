@@ -13,7 +13,8 @@ export interface Node extends Point {
   state: "up" | "gone" | "claimed";
   pale: boolean; // the controller is not its master
   group: string; // "" if it is in none
-  degree: number;
+  degree: number; // its links
+  hub: boolean; // it has many more than most
 }
 
 /** Line joins two nodes, or two groups. */

@@ -101,7 +101,8 @@ export const quick = [
       await page.getByLabel("To", { exact: true }).blur();
       await page.getByTestId("verdict").waitFor();
       await page.getByRole("button", { name: "Cut the link" }).first().click();
-      await page.getByText(/routes? rerouted/).waitFor();
+      await page.getByTestId("cut").getByText(/^\d+ routes? moved$/).waitFor();
+      await page.getByTestId("cut").getByText(/^\d+\.\d ms$/).waitFor();
       await page.getByRole("button", { name: "Plug in" }).first().click();
       await discovered(rig, 4, 4);
     },

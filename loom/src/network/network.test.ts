@@ -9,7 +9,7 @@ import { find, isHere, labLinkOf, labsHere } from "./lablink";
 import { labelOf } from "./netmap";
 import { request } from "./packet";
 import { packets, wrong } from "./packet";
-import { cablesOf, dpidsOf, Reroute } from "./reroute";
+import { cablesOf, dpidsOf } from "./reroute";
 import { ago, bitsText } from "./units";
 
 const [s1, s2] = ["0000000000000001", "0000000000000002"];
@@ -136,23 +136,6 @@ test("a trace crosses the cables between its hops", () => {
   ];
   expect(dpidsOf(steps)).toEqual([s2, s1]);
   expect(cablesOf(steps)).toEqual([`${s1}:4-${s2}:3`]);
-});
-
-test("a reroute says how long the slowest route took", () => {
-  const r = new Reroute();
-  const event = (subject: string, ms: number, e: object) => ({ subject, time: new Date(1e12 + ms).toISOString(), event: e as Record<string, unknown> });
-  const down = (ms: number) => event("discovery.LinkChanged", ms, { removed: true });
-  const moved = (ms: number, took_us: string, change = "rerouted") => event("forwarding.RouteChanged", ms, { change, took_us });
-  expect(r.seen(moved(0, "9", "added"))).toBe("");
-  expect(r.seen(down(100))).toBe(""); // cut elsewhere: what follows says more
-  expect(r.seen(moved(104, "2500"))).toBe("1 route rerouted in 2.5 ms.");
-  expect(r.seen(down(105))).toBe(""); // its other direction
-  expect(r.seen(moved(109, "1500"))).toBe("2 routes rerouted in 2.5 ms.");
-  r.cut();
-  expect(r.seen(down(200))).toBe("The link is down; no route has moved yet.");
-  expect(r.seen(moved(207, "3100"))).toBe("1 route rerouted in 3.1 ms.");
-  expect(r.seen(moved(208, "0", "failed"))).toBe("1 route rerouted in 3.1 ms; 1 could not be.");
-  expect(r.seen(moved(9_000, "700"))).toBe("1 route rerouted in 0.7 ms.");
 });
 
 test("a link of another controller's lab is not taken for one of this network", async () => {

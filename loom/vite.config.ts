@@ -16,14 +16,17 @@ const theme: Plugin = {
 
 /** letters are those of Latin-1 and the signs that pages write; weights those of app.css. */
 const letters = [...Array(0x60).keys()].map((i) => String.fromCharCode(0x20 + i) + String.fromCharCode(0xa0 + i)).join("") + "–—…‘’“”•→←↑↓⇄≥≤";
+const ascii = letters.replace(/[\u0080-\u00ff]/g, "");
 const weights = { wght: { min: 400, max: 600 } };
 
-/** fonts leaves out of the sans font what no page uses: two fifths of it. */
+/** fonts leaves out of the fonts what no page uses: two fifths of them; addresses and code are of ASCII. */
 const fonts: Plugin = {
   name: "fonts",
   async generateBundle(_, bundle) {
     for (const part of Object.values(bundle)) {
-      if (part.type === "asset" && /geist-latin-wght.*\.woff2$/.test(part.fileName)) part.source = await subset(Buffer.from(part.source), letters, { targetFormat: "woff2", variationAxes: weights });
+      if (part.type !== "asset" || !part.fileName.endsWith(".woff2")) continue;
+      const sans = part.fileName.includes("wght");
+      part.source = await subset(Buffer.from(part.source), sans ? letters : ascii, { targetFormat: "woff2", ...(sans ? { variationAxes: weights } : {}) });
     }
   },
 };

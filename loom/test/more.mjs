@@ -61,8 +61,14 @@ export const more = [
       const service = page.locator('[data-service="paths"]');
       await service.waitFor();
       await service.dragTo(page.locator('[data-worker="forwarding"]'));
-      const changes = page.getByTestId("changes");
-      await changes.waitFor();
+      // It stands at its goal and, faded, where it was; what it costs is in the bar.
+      await page.locator('[data-worker="forwarding"]').getByText("moves here").waitFor();
+      await page.locator('[data-worker="paths"]').getByText("stops").waitFor();
+      const bar = page.getByTestId("proposal");
+      await bar.getByText("−1", { exact: true }).waitFor();
+      await bar.getByText("process", { exact: true }).waitFor();
+      await bar.getByRole("button", { name: "Details" }).click();
+      await page.getByTestId("changes").waitFor();
       await page.getByTestId("costs").getByText("call", { exact: true }).first().waitFor();
       await page.getByRole("button", { name: "Apply" }).click();
       await page.getByRole("heading", { name: "Applied", exact: true }).waitFor();
@@ -116,6 +122,7 @@ export const more = [
       await page.getByRole("table", { name: "Messages between services" }).getByText("grpc").first().waitFor();
       const board = await open(rig, "#/services");
       const over = board.getByRole("img", { name: "Messages between processes" });
+      await board.locator('[data-worker="southbound"]').hover();
       await over.getByText(/\/s/).first().waitFor();
       await board.getByRole("checkbox", { name: "packets on their way" }).check();
       await until("a packet on the board", async () => {
@@ -156,12 +163,12 @@ export const more = [
       await page.locator('[data-service="stats"]').waitFor();
       await page.getByLabel("Replicas of forwarding").fill("2");
       await page.getByLabel("Replicas of forwarding").blur();
-      await page.getByTestId("changes").waitFor();
+      await page.getByTestId("proposal").waitFor();
       await page.context().setOffline(true);
       await page.getByTestId("status").getByText(/Retrying/).waitFor();
       await page.context().setOffline(false);
       await page.getByText(/Reconnected/).waitFor();
-      expect((await page.getByTestId("changes").count()) === 1, "the draft is gone");
+      expect((await page.getByTestId("proposal").count()) === 1, "the draft is gone");
       await page.getByRole("button", { name: "Discard" }).click();
     },
   },

@@ -30,6 +30,7 @@ try {
 
   const services = await rig.page("#/services", view);
   const over = services.getByRole("img", { name: "Messages between processes" });
+  await services.locator('[data-worker="southbound"]').hover();
   await over.getByText(/\/s/).first().waitFor();
   await sleep(20000); // what the beginning brought is over
   await services.getByRole("checkbox", { name: "packets on their way" }).check();

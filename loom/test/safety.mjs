@@ -60,18 +60,18 @@ export const safety = [
         expect(!(await page.evaluate(() => document.cookie)).includes("weft"), "scripts can read the cookie");
         await page.getByLabel("Replicas of forwarding").fill("2");
         await page.getByLabel("Replicas of forwarding").blur();
-        await page.getByTestId("changes").waitFor();
+        await page.getByTestId("proposal").waitFor();
         const again = other.command("token", "create", "--name", "walters-next", "--role", "admin", ...env).match(/weft_[\w-]+/)[0];
         other.command("token", "revoke", "walter", ...env);
         await page.getByRole("dialog", { name: "Your sign-in has ended" }).waitFor();
         await accessible(page, "signing in again");
         await page.keyboard.press("Escape"); // to look at the page first
         await page.getByTestId("status").getByText("Your sign-in has ended").waitFor();
-        await page.getByTestId("changes").waitFor();
+        await page.getByTestId("proposal").waitFor();
         await page.getByRole("button", { name: "Sign in" }).click();
         await page.getByLabel("Token").fill(again);
         await page.getByRole("button", { name: "Sign in" }).click();
-        await page.getByTestId("changes").waitFor(); // what was drafted
+        await page.getByTestId("proposal").waitFor(); // what was drafted
         const file = join(other.dir, "withdrawn.yaml");
         writeFileSync(file, `name: withdrawn\ncontroller: tcp:127.0.0.1:${other.openflow}\nswitches: [{name: s1}]\nhosts: [{name: h1, switch: s1}]\n`);
         other.labs.add("withdrawn");

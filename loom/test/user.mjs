@@ -97,8 +97,9 @@ export const user = [
       await ping(30);
       await click("Services", "link");
       const { text } = await rig.get("/v1/plan");
-      await page.getByLabel("Move paths to").selectOption("stats");
-      await page.getByTestId("changes").waitFor();
+      await page.locator('[data-service="paths"]').press("m");
+      await page.getByRole("menuitem", { name: "stats" }).press("Enter");
+      await page.locator('[data-worker="stats"]').getByText("moves here").waitFor();
       await click("Apply");
       await page.getByRole("heading", { name: "Applied", exact: true }).waitFor();
       await page.getByText(/Packets lost: 0\b/).waitFor();

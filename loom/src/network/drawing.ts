@@ -99,6 +99,7 @@ export class Drawing {
   /** look moves the view: light scenes are drawn anew; of heavy ones the picture is moved until it rests. */
   look(to: View) {
     this.view = to;
+    this.base.style.willChange = this.isHeavy ? "transform" : ""; // a layer of its own, that is only put elsewhere
     if (!this.isHeavy) return this.soon();
     const s = to.k / this.drawn.k;
     const [dx, dy] = [to.x - this.drawn.x * s, to.y - this.drawn.y * s];
@@ -403,7 +404,9 @@ export class Drawing {
     this.moving = 0;
     const s = this.scene;
     const lines = (this.large ? s.trunks : [...s.lines.values()]).filter((l) => (l.there > 0 || l.back > 0) && l.state !== "gone" && l.a !== l.b && !s.old.has(l.id));
-    if (!s.traffic || this.quiet.matches || lines.length === 0) return this.clear(this.over, 0);
+    const none = !s.traffic || this.quiet.matches || lines.length === 0;
+    this.over.style.display = none ? "none" : "";
+    if (none) return;
     const traced = new Set(s.way.lines);
     const step = (now: number) => {
       this.moving = requestAnimationFrame(step);

@@ -56,8 +56,9 @@ export class NetMap {
   private below = rim; // pixels that are left free for bars
   private size: ResizeObserver;
   private off: () => void;
-  /** moved is called when the view or what is drawn has changed. */
+  /** moved is called when the view has changed, built when what is drawn has. */
   moved = () => {};
+  built = () => {};
 
   constructor(
     private box: HTMLElement,
@@ -290,7 +291,7 @@ export class NetMap {
     this.trace();
     this.box.dataset.drawn = String(k.switches.size);
     this.drawing.soon();
-    this.moved();
+    this.built();
   }
 
   private line(lines: Map<string, Line>, id: string, a: string, b: string, rest: Partial<Line>) {

@@ -36,6 +36,12 @@ const unused: Record<string, string> = {
   "collection/algorithms/index.mjs": 'import search from "./bfs-dfs.mjs"; export default search;',
   "extensions/layout/index.mjs": 'import grid from "./grid.mjs"; import preset from "./preset.mjs"; import none from "./null.mjs"; export default [{ name: "grid", impl: grid }, { name: "preset", impl: preset }, { name: "null", impl: none }];',
   "extensions/renderer/canvas/webgl/drawing-redraw-webgl.mjs": "export default {};",
+  "define/animation.mjs": "export default {};",
+  "collection/animation.mjs": "export default { animated: () => false };",
+  "core/animation/index.mjs": "export default { animated: () => false, addToAnimationPool() {}, startAnimationLoop() {}, stopAnimationLoop() {} };",
+  "style/string-sheet.mjs": "export default {};",
+  "extensions/renderer/canvas/arrow-shapes.mjs": "export default {};",
+  "extensions/renderer/base/arrow-shapes.mjs": "export default { registerArrowShapes() { const no = () => false, zero = () => 0; this.arrowShapes = { none: { name: 'none', collide: no, roughCollide: no, draw() {}, spacing: zero, gap: zero } }; } };",
 };
 
 /** plain are the functions of lodash that Cytoscape reads and writes fields of data by: here no field is in another. */

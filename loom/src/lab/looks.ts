@@ -1,5 +1,7 @@
 // The looks that models and labs may give to what is drawn.
 
+import type { Kind } from "../ui/icons";
+
 /** shapes are those of nodes. */
 export const shapes = ["ellipse", "rectangle", "round-rectangle", "hexagon", "octagon", "diamond", "triangle", "pentagon", "tag", "star", "barrel", "vee"];
 
@@ -8,3 +10,8 @@ export const fills: Record<string, [string, string]> = { switch: ["#bcd7f5", "#2
 
 /** frames are the colours of groups and of links. */
 export const frames: Record<string, string> = { grey: "#888888", blue: "#4e79a7", green: "#59a14f", orange: "#f28e2b", red: "#e15759", purple: "#b07aa1" };
+
+const kinds: Record<string, Kind> = { openflow: "switch", hybrid: "hybrid", router: "router", bridge: "bridge" };
+
+/** kindOf returns the icon of a type of node. */
+export const kindOf = (t: { list: string; kind: string; set?: Record<string, unknown> }): Kind => (t.list === "switches" ? (kinds[t.kind] ?? "switch") : t.set?.run ? "function" : "host");

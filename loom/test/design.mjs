@@ -32,6 +32,12 @@ async function sheet(page) {
   };
 }
 
+/** more opens the menu of what a lab needs more rarely. */
+async function more(page) {
+  const menu = page.locator("details", { has: page.locator('summary[aria-label="More of the lab"]') });
+  if (!(await menu.evaluate((e) => e.open))) await menu.locator("summary").click();
+}
+
 /** typed puts a text in place of all in the editor, as pasting does. */
 async function typed(page, text) {
   await page.locator(".cm-content").click();
@@ -49,11 +55,12 @@ export const design = [
     async run(rig) {
       const page = await open(rig, "#/lab");
       await page.getByLabel("Draft or running lab").selectOption("new");
+      await more(page);
       await page.getByLabel("Model", { exact: true }).selectOption("oshi");
       const s = await sheet(page);
-      await s.add("+ Core router", 200, 150);
-      await s.add("+ Core router", 400, 150);
-      await s.add("+ Customer edge for services", 300, 300);
+      await s.add("Add Core router", 200, 150);
+      await s.add("Add Core router", 400, 150);
+      await s.add("Add Customer edge for services", 300, 300);
       await page.getByRole("button", { name: "Connect", exact: true }).first().click();
       await s.drag([200, 150], [400, 150]);
       await until("a backbone link", async () => (await said(page)) === "cr1 and cr2 connected: Backbone link");
@@ -81,6 +88,7 @@ export const design = [
       await page.getByTestId("canvas").focus();
       await page.keyboard.press("Control+v");
       await until("the reason why it does not fit another model", async () => (await said(page)).includes("not pasted: "));
+      await more(page);
       await page.getByLabel("Model", { exact: true }).selectOption("oshi");
       await page.getByTestId("canvas").focus();
       await page.keyboard.press("Control+v");
@@ -92,6 +100,7 @@ export const design = [
       await page.getByRole("menuitem", { name: /^Console/ }).getByText("does not run").waitFor();
       await page.getByRole("menuitem", { name: "Delete" }).press("Enter");
       await until("one node less", async () => (await page.getByTestId("canvas").getAttribute("data-nodes")) === "2");
+      await more(page);
       await page.getByRole("button", { name: "Delete the draft" }).click();
     },
   },
@@ -100,6 +109,7 @@ export const design = [
     async run(rig) {
       const page = await open(rig, "#/lab");
       await page.getByLabel("Draft or running lab").selectOption("new");
+      await more(page);
       await page.getByTestId("model-file").click();
       const text = await page.getByTestId("model-text").inputValue();
       await page.getByTestId("model-text").fill(text.replace("between: [[switch, switch], ", "between: [[swich, switch], "));
@@ -109,7 +119,7 @@ export const design = [
       await page.getByTestId("model-text").fill(own);
       await page.getByRole("button", { name: "Use it for this lab" }).click();
       const s = await sheet(page);
-      for (let i = 0; i < 3; i++) await s.add("+ OpenFlow switch", 150 + 100 * i, 150);
+      for (let i = 0; i < 3; i++) await s.add("Add OpenFlow switch", 150 + 100 * i, 150);
       await until("a third switch refused", async () => (await said(page)) === "a lab has at most 2 of the type OpenFlow switch: this rack has room for two");
       await page.getByRole("button", { name: "Text", exact: true }).click();
       await page.locator(".cm-content").getByText("this rack has room for two").first().waitFor();
@@ -121,6 +131,7 @@ export const design = [
       await until("the third switch chosen", async () => (await page.getByTestId("node-name").inputValue()) === "s3");
       await page.getByRole("button", { name: "Delete s3" }).click();
       await page.getByRole("tab", { name: /^Problems \(1\)/ }).waitFor();
+      await more(page);
       await page.getByRole("button", { name: "Delete the draft" }).click();
     },
   },
@@ -181,6 +192,7 @@ export const design = [
         await until("the end of the lab said", async () => (await said(p)).includes("was taken down elsewhere; the drawing stays"));
         await until("deploying offered again", async () => (await p.getByTestId("deploy-button").innerText()) === "Deploy");
       }
+      await more(other);
       await other.getByRole("button", { name: "Delete the draft" }).click();
       for (const s of (await rig.get("/v1/switches")).switches.filter((s) => !s.connected)) await fetch(`${rig.origin}/v1/switches/${s.dpid}:forget`, { method: "POST", body: "{}" });
     },

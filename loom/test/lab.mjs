@@ -107,7 +107,7 @@ export const lab = [
       const page = await running(rig);
       const name = [...rig.labs][0];
       const before = (await rig.get(`/v1/lab/labs/${name}`)).graph.nodes.length;
-      await page.getByRole("button", { name: "+ Host" }).or(page.getByRole("button", { name: /^\+ .*host/i })).first().click();
+      await page.getByRole("button", { name: "Add Host" }).or(page.getByRole("button", { name: /^Add .*host/i })).first().click();
       const box = await page.locator("canvas").first().boundingBox();
       await page.mouse.click(box.x + 40, box.y + box.height - 40);
       await page.locator("label", { hasText: /^From/ }).locator("select").first().selectOption({ label: "h5" });

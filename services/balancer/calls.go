@@ -155,7 +155,7 @@ func (b *balancer) ListConnections(_ context.Context, req *api.ListConnectionsRe
 	defer b.mu.Unlock()
 	resp := &api.ListConnectionsResponse{}
 	for _, c := range b.tracker.by {
-		if c.kind != tracked || req.GetVip() != "" && c.m.vip.name != req.GetVip() {
+		if c.kind != tracked && c.kind != redirected || req.GetVip() != "" && c.m.vip.name != req.GetVip() {
 			continue
 		}
 		resp.Total++

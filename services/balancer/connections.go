@@ -24,11 +24,12 @@ type backKey struct {
 type kind uint8
 
 const (
-	tracked kind = iota // one connection of a client to a VIP
-	paired              // all connections of a client to a VIP; its client has port 0
-	direct              // one to a paired member's own address, older than the pair, which nothing rewrites
-	through             // one to the host that a VIP shadows, which nothing rewrites
-	aliased             // one to a paired member's own address, for which the client has another port at the member
+	tracked    kind = iota // one connection of a client to a VIP
+	paired                 // all connections of a client to a VIP; its client has port 0
+	direct                 // one to a paired member's own address, older than the pair, which nothing rewrites
+	through                // one to the host that a VIP shadows, which nothing rewrites
+	aliased                // one to a paired member's own address, for which the client has another port at the member
+	redirected             // one to a member's own address that is given to the member that the VIP chooses, which may be that; aliased, too
 	kinds
 )
 
@@ -89,14 +90,17 @@ func (c *conn) backKey() backKey { return backKey{c.to, c.source(), c.key.proto,
 func (c *conn) source() netip.AddrPort { return c.kind.source(c.key.client) }
 
 // source is a client as the member has it. A client may use one port for a VIP and
-// for the member's own address at a time, which the member could not tell apart: an
-// aliased connection has the port's complement, which of an ephemeral port is none.
+// for a member's own address at a time, which the member could not tell apart: those to own
+// addresses have the port's complement, which of an ephemeral port is none.
 func (k kind) source(client netip.AddrPort) netip.AddrPort {
-	if port := client.Port(); k == aliased && port != 65535 {
+	if port := client.Port(); k.aliases() && port != 65535 {
 		return netip.AddrPortFrom(client.Addr(), ^port)
 	}
 	return client
 }
+
+// aliases reports whether clients have another port at the member.
+func (k kind) aliases() bool { return k == aliased || k == redirected }
 
 // connections is all connections.
 type connections struct {
@@ -176,7 +180,7 @@ func (c *conn) recount() { c.count(btoi(c.there || c.back)) }
 
 func (c *conn) count(n int) {
 	switch c.kind {
-	case tracked:
+	case tracked, redirected:
 		c.m.live += n
 		c.m.vip.live += n
 	case paired:

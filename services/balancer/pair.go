@@ -178,7 +178,7 @@ func pairsOf(vips []*vip, name string) (list []*shownPair, switches []flow.DPID)
 		for _, m := range v.pool {
 			of := map[[2]netip.AddrPort]*shownPair{}
 			for c := range m.conns {
-				if c.kind != paired && c.kind != tracked || !c.there && !c.back {
+				if c.kind != paired && c.kind != tracked && c.kind != redirected || !c.there && !c.back {
 					continue
 				}
 				at[c.ingress.Switch], at[c.egress] = true, true

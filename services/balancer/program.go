@@ -133,7 +133,7 @@ func (c *conn) copiesBack() bool { return c.watch.on || c.sampling() }
 
 // addThere appends the entries at the client's switch.
 func (c *conn) addThere(d *flow.Decision) {
-	var room [4]flow.Action
+	var room [5]flow.Action
 	e := &d.AddFlow(c.ingress.Switch).Entry
 	c.fill(e, c.thereMatch(), c.idle)
 	e.Table = c.table(there)
@@ -145,10 +145,8 @@ func (c *conn) addThere(d *flow.Decision) {
 	switch {
 	case c.split || c.attended():
 		e.Goto, e.Apply = 0, d.Output(flow.PortController)
-	case c.kind == tracked || c.kind == paired:
-		e.Apply = d.Actions(toMember(list, c.mac, c.to, c.key.to.Port(), c.key.proto)...)
-	case c.kind == aliased:
-		e.Apply = d.Actions(c.alias())
+	case c.kind != direct && c.kind != through:
+		e.Apply = d.Actions(c.toMember(list, c.mac)...)
 	}
 	c.addGuard(d)
 }
@@ -156,7 +154,7 @@ func (c *conn) addThere(d *flow.Decision) {
 // addBack appends the entry at the member's switch. It lasts twice as long, so
 // that a late answer is not taken for the member's own.
 func (c *conn) addBack(d *flow.Decision) {
-	var room [3]flow.Action
+	var room [4]flow.Action
 	e := &d.AddFlow(c.egress).Entry
 	c.fill(e, c.backMatch(), 2*c.idle)
 	e.Cookie = c.backCookie()
@@ -167,11 +165,26 @@ func (c *conn) addBack(d *flow.Decision) {
 	switch {
 	case c.attended():
 		e.Goto, e.Apply = 0, d.Output(flow.PortController)
-	case c.kind == aliased:
-		e.Apply = d.Actions(setPort(flow.FieldTCPDst, flow.FieldUDPDst, c.key.proto, c.key.client.Port()))
-	case c.kind == tracked || c.kind == paired:
-		e.Apply = d.Actions(fromVip(list, c.key.to, c.to.Port(), c.key.proto)...)
+	case c.kind != direct && c.kind != through:
+		if c.kind.aliases() {
+			list = append(list, setPort(flow.FieldTCPDst, flow.FieldUDPDst, c.key.proto, c.key.client.Port()))
+		}
+		if c.to != c.key.to {
+			list = fromVip(list, c.key.to, c.to.Port(), c.key.proto)
+		}
+		e.Apply = d.Actions(list...)
 	}
+}
+
+// toMember appends the actions that make what the client sends be for the member.
+func (c *conn) toMember(list []flow.Action, mac flow.MAC) []flow.Action {
+	if c.kind.aliases() {
+		list = append(list, c.alias())
+	}
+	if c.to != c.key.to {
+		list = toMember(list, mac, c.to, c.key.to.Port(), c.key.proto)
+	}
+	return list
 }
 
 // alias returns the action that gives the client the port that it has at the member.
@@ -208,8 +221,8 @@ func (c *conn) addGuard(d *flow.Decision) {
 const shieldTime = 10
 
 // addShield appends the entry that leads to the controller, for a moment, what the client
-// of a new aliased connection sends to the VIP from the port that it has at the member. A
-// client sends a reset from there if the cache of a switch has rewritten the first answer as
+// of a new connection to a paired member's own address sends to the VIP from the port that
+// it has at the member. A client sends a reset from there if the cache of a switch has rewritten the first answer as
 // the pair's; by the pair's entry it would reach the member, perhaps once the connection is made.
 func (c *conn) addShield(d *flow.Decision, sw flow.DPID) {
 	e := &d.AddFlow(sw).Entry
@@ -225,7 +238,7 @@ func (c *conn) fill(e *flow.Entry, m flow.Match, idle uint16) {
 // table returns the table of an entry: what matches packets to the host that a VIP
 // shadows is in a table of its own, if the VIP lapses.
 func (c *conn) table(p part) uint8 {
-	own := c.kind == direct || c.kind == aliased // whose packets are for the member's own address
+	own := c.kind == direct || c.kind.aliases() // whose packets are for the member's own address
 	if p == there && !own || p == guard && c.kind == direct {
 		return c.m.vip.table()
 	}

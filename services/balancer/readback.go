@@ -36,9 +36,12 @@ func readEntry(e *flow.Entry) (o seenEntry, ok bool) {
 		return o, o.kind == paired || o.kind == direct
 	}
 	if o.bye = gen&genBye != 0; o.bye {
-		return o, o.kind == tracked
+		return o, o.kind == tracked || o.kind == redirected
 	}
 	o.watch = watch{on: gen&genWatch != 0, bound: gen&genBound != 0, left: watchCopies}
+	if o.kind == redirected {
+		return o, o.readRedirected(e.Apply)
+	}
 	addr, port := netip.Addr{}, uint16(0)
 	for i := range e.Apply {
 		a := &e.Apply[i]
@@ -90,6 +93,53 @@ func readEntry(e *flow.Entry) (o seenEntry, ok bool) {
 	}
 	o.to = netip.AddrPortFrom(addr, port)
 	return o, true
+}
+
+// readRedirected reads the actions of an entry of a redirected connection. Only that of the way
+// there gives the client another port, and only that of the way back gives it its own.
+func (o *seenEntry) readRedirected(apply []flow.Action) bool {
+	src, dst := o.key.client, o.key.to // as they will be
+	set := func(a netip.AddrPort, addr netip.Addr, port uint16) netip.AddrPort {
+		if addr.IsValid() {
+			a = netip.AddrPortFrom(addr, a.Port())
+		}
+		if port != 0 {
+			a = netip.AddrPortFrom(a.Addr(), port)
+		}
+		return a
+	}
+	for i := range apply {
+		a := &apply[i]
+		port := binary.BigEndian.Uint16(a.Value[:])
+		switch {
+		case a.Kind != flow.ActionSetField:
+			return false
+		case a.Field == flow.FieldEthDst:
+			o.mac = flow.MAC(a.Value[:6])
+		case a.Field == flow.FieldIPv4Dst:
+			dst = set(dst, netip.AddrFrom4([4]byte(a.Value[:4])), 0)
+		case a.Field == flow.FieldIPv4Src:
+			src = set(src, netip.AddrFrom4([4]byte(a.Value[:4])), 0)
+		case a.Field == flow.FieldIPv6Dst:
+			dst = set(dst, netip.AddrFrom16(a.Value), 0)
+		case a.Field == flow.FieldIPv6Src:
+			src = set(src, netip.AddrFrom16(a.Value), 0)
+		case a.Field == flow.FieldTCPDst:
+			dst = set(dst, netip.Addr{}, port)
+		case a.Field == flow.FieldTCPSrc:
+			src = set(src, netip.Addr{}, port)
+		}
+	}
+	switch {
+	case redirected.source(o.key.client) == src:
+		o.to = dst
+	case redirected.source(dst) == o.key.to:
+		o.part, o.to = back, o.key.client
+		o.key.client, o.key.to = dst, src
+	default:
+		return false
+	}
+	return true
 }
 
 // ends reads the addresses and ports of a match; of a pair's, one port is 0.

@@ -68,7 +68,7 @@ func (m *member) retire(tr *tracker, d *flow.Decision, now int64) {
 	is := m.retires(tr)
 	for c := range m.conns {
 		switch {
-		case c.kind != tracked || is == (c.bye != nil):
+		case c.kind != tracked && c.kind != redirected || is == (c.bye != nil):
 			continue
 		case is:
 			c.bye = &farewell{since: now}
@@ -94,7 +94,7 @@ func (c *conn) renew(d *flow.Decision) {
 // retiring begins the farewell of a connection whose packet has come to the controller, if
 // its member retires. It is called with the balancer's mu held.
 func (c *conn) retiring(tr *tracker, in *flow.PacketIn, d *flow.Decision) {
-	if c.kind != tracked || c.bye != nil || !c.m.retires(tr) {
+	if c.kind != tracked && c.kind != redirected || c.bye != nil || !c.m.retires(tr) {
 		return
 	}
 	if c.bye = (&farewell{since: in.Time}); c.there || c.back {

@@ -112,11 +112,22 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 		c.retiring(b.tracker, in, d)
 	}
 	b.tracker.install(c, at, in, d)
-	actions := toMember(nil, at.MAC, c.to, key.to.Port(), key.proto)
-	for _, a := range actions {
+	c.rewrite(in, at)
+	if c.attended() {
+		return c.fromClient(b.tracker, in, d)
+	}
+	return flow.Next
+}
+
+// rewrite rewrites a packet of the client for the member, as the entry there does.
+func (c *conn) rewrite(in *flow.PacketIn, at station) {
+	for _, a := range c.toMember(nil, at.MAC) {
 		if frame, ok := packet.Apply(in.Data, a); ok {
 			in.Data = frame
 		}
+	}
+	if c.kind.aliases() {
+		in.Key.TPSrc = c.source().Port()
 	}
 	in.Key.EthDst, in.Key.TPDst = at.MAC, c.to.Port()
 	if c.to.Addr().Is4() {
@@ -125,8 +136,4 @@ func (b *balancer) balance(in *flow.PacketIn, d *flow.Decision, key connKey) flo
 		in.Key.IPv6Dst = c.to.Addr().As16()
 	}
 	in.Dst, in.DstMAC = at.At, at.MAC
-	if c.attended() {
-		return c.fromClient(b.tracker, in, d)
-	}
-	return flow.Next
 }

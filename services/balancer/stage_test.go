@@ -219,7 +219,7 @@ func (g *rig) consistent() {
 				}
 				if c.there || c.back {
 					live[c.kind]++
-					mine += btoi(c.kind == tracked || c.kind == paired)
+					mine += btoi(c.kind == tracked || c.kind == paired || c.kind == redirected)
 				}
 				n++
 				backs += btoi(c.kind != through)
@@ -228,7 +228,7 @@ func (g *rig) consistent() {
 				g.t.Errorf("member %v counts %d, has %d", m.key(), m.live, mine)
 			}
 		}
-		if live[tracked] != v.live || live[paired] != v.pairs {
+		if live[tracked]+live[redirected] != v.live || live[paired] != v.pairs {
 			g.t.Errorf("vip %s counts %d and %d pairs, has %v", v.name, v.live, v.pairs, live)
 		}
 	}

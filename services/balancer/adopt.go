@@ -182,6 +182,10 @@ func (r *report) adopt(o *seenEntry) *conn {
 		if c = r.adoptAliased(o); c == nil {
 			return nil
 		}
+	case o.kind == redirected && c == nil:
+		if c = r.adoptRedirected(o); c == nil {
+			return nil
+		}
 	case c == nil && o.split:
 		o.later = true
 		return nil
@@ -273,6 +277,23 @@ func (r *report) adoptAliased(o *seenEntry) *conn {
 	}
 	for _, v := range r.index.Load().all() {
 		if m := v.member(o.to); m != nil && v.paired && v.at.proto == o.key.proto && v.at.host.VLAN == o.key.vlan {
+			return r.resume(o, m)
+		}
+	}
+	return nil
+}
+
+// adoptRedirected makes the connection of an entry that takes a client from a member's own
+// address to a member.
+func (r *report) adoptRedirected(o *seenEntry) *conn {
+	if r.backs[backKey{o.to, redirected.source(o.key.client), o.key.proto, o.key.vlan}] != nil {
+		return nil
+	}
+	for _, v := range r.index.Load().all() {
+		if m := v.member(o.to); m != nil && v.owner == bySCP && v.host == nil && v.at.proto == o.key.proto && v.at.host.VLAN == o.key.vlan {
+			if m.wish == rest || m.grade() == bad {
+				return nil
+			}
 			return r.resume(o, m)
 		}
 	}

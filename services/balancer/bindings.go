@@ -8,9 +8,10 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// binding is a connection, or a pair, whose entries have ended.
+// binding is a connection, or a pair, whose entries have ended, or the member that a client
+// without a pair has for its connections to members' own addresses.
 type binding struct {
-	to    netip.AddrPort // of the member
+	to    netip.AddrPort // of the member; invalid: the connection was cut, and is to be reset
 	until int64
 	bound bool // the pair had a binding indication
 }
@@ -31,17 +32,22 @@ func (b bindings) remember(c *conn, most int, now int64) {
 	if c.key.proto != flow.IPProtoTCP && c.kind != paired || c.kind == direct || c.kind == through || !c.m.pooled() || c.bye != nil && c.bye.told {
 		return
 	}
-	if _, known := b[c.key]; !known && len(b) >= most {
+	x := binding{c.to, now + lasting*int64(c.idle)*int64(time.Second), c.watch.bound}
+	if x.bound {
+		x.until = max(x.until, now+indicatedTime)
+	}
+	b.put(c.key, x, most)
+}
+
+// put keeps a binding; as many are kept as most.
+func (b bindings) put(k connKey, x binding, most int) {
+	if _, known := b[k]; !known && len(b) >= most {
 		for k := range b { // any
 			delete(b, k)
 			break
 		}
 	}
-	x := binding{c.to, now + lasting*int64(c.idle)*int64(time.Second), c.watch.bound}
-	if x.bound {
-		x.until = max(x.until, now+indicatedTime)
-	}
-	b[c.key] = x
+	b[k] = x
 }
 
 // expire forgets what is over.

@@ -91,7 +91,7 @@ func TestMemberDownKeepsConnectionsToItself(t *testing.T) {
 	g.open(1, 4000)
 	g.guarded(1, segment(1, 5, 7000, 8080, packet.TCPSyn), uint8(paired)|genGuard)
 	g.b.mu.Lock()
-	g.b.tracker.lose(g.b.vips.Get("web").member(netip.AddrPortFrom(v4(5), 8080)))
+	g.b.tracker.lose(g.b.vips.Get("web").member(netip.AddrPortFrom(v4(5), 8080)), g.now)
 	g.b.mu.Unlock()
 	for _, op := range g.posted().Flows {
 		if op.Entry.Priority == flow.PriorityConnection {

@@ -101,7 +101,7 @@ func (b *balancer) changed(old, now *vip) {
 		if m == nil || m.wish == rest || old.at != now.at || old.lapse != now.lapse {
 			b.count.cut.Add(float64(len(was.conns)))
 			for c := range was.conns {
-				b.tracker.cut(d, c)
+				b.tracker.abandon(d, c, t)
 			}
 			if m == nil || m.wish == rest {
 				continue
@@ -112,7 +112,11 @@ func (b *balancer) changed(old, now *vip) {
 		for c := range m.conns {
 			c.m = m
 			c.recount()
-			if m != now.responder && c.kind != direct && c.kind != aliased && !now.allow.has(c.key.client.Addr()) {
+			switch {
+			case m == now.responder || c.kind == direct || c.kind == aliased || now.allow.has(c.key.client.Addr()):
+			case c.kind == redirected:
+				b.tracker.abandon(d, c, t)
+			default:
 				b.tracker.revoke(d, now, c, t)
 			}
 		}

@@ -107,12 +107,13 @@ type connections struct {
 	by      map[connKey]*conn
 	backs   map[backKey]*conn
 	at      map[flow.DPID]map[*conn]struct{} // those that have, or had, an entry at a switch
+	served  map[served]int64                 // until when it counts; of VIPs of scp's
 	last    uint32                           // id
 	samples int                              // under way
 }
 
 func newConnections() connections {
-	return connections{by: map[connKey]*conn{}, backs: map[backKey]*conn{}, at: map[flow.DPID]map[*conn]struct{}{}}
+	return connections{by: map[connKey]*conn{}, backs: map[backKey]*conn{}, served: map[served]int64{}, at: map[flow.DPID]map[*conn]struct{}{}}
 }
 
 // add makes a connection of a member.
@@ -122,6 +123,9 @@ func (t *connections) add(k kind, key connKey, m *member, to netip.AddrPort, id 
 		t.backs[c.backKey()] = c
 	}
 	m.conns[c] = struct{}{}
+	if m.vip.owner == bySCP && m.pooled() && k != direct && k != aliased {
+		t.serves(served{key.client.Addr(), to}, now)
+	}
 	return c
 }
 

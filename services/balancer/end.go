@@ -166,4 +166,5 @@ func (t *tracker) tidy(now int64, d *flow.Decision) {
 	t.resample(now, d)
 	t.bindings.expire(now)
 	t.seals.expire(now)
+	maps.DeleteFunc(t.served, func(_ served, until int64) bool { return now >= until })
 }

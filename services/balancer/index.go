@@ -12,7 +12,8 @@ import (
 type index struct {
 	macs   map[hostKey]bool
 	fronts map[place]*front
-	list   []*vip // by name
+	given  map[flow.Cookie]string // VIPs to which connections to members' own addresses are given, by what such packets have
+	list   []*vip                 // by name
 }
 
 // front is the VIPs of one address.
@@ -28,9 +29,12 @@ func newIndex(list []*vip) *index {
 	if len(list) == 0 {
 		return nil
 	}
-	x := &index{macs: map[hostKey]bool{}, fronts: map[place]*front{}, list: list}
+	x := &index{macs: map[hostKey]bool{}, fronts: map[place]*front{}, given: map[flow.Cookie]string{}, list: list}
 	groups := map[uint32]bool{}
 	for _, v := range list {
+		if v.owner == bySCP && v.host == nil {
+			x.given[flow.OwnAddressCookie(v.name)] = v.name
+		}
 		if v.host == nil {
 			x.macs[hostKey{MAC: v.mac, VLAN: v.at.host.VLAN}] = true
 		}

@@ -45,7 +45,7 @@ type prober struct {
 	log   *slog.Logger
 	net   *network
 	count *counts
-	down  func(*member) // is called when a member has gone down
+	down  func(*member, int64) // is called, with the time, when a member has gone down
 
 	probes map[probeKey]*member // the TCP checks that are under way
 	last   uint16               // what the last check was told apart by
@@ -102,7 +102,7 @@ func (p *prober) judge(m *member, ok bool, reason string, now int64) (changed bo
 	}
 	p.log.Info("member's health has changed", "vip", m.vip.name, "member", m.key(), "health", verdicts[m.health.verdict], "reason", m.health.reason)
 	if !ok {
-		p.down(m)
+		p.down(m, now)
 	}
 	return true
 }

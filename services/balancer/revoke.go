@@ -96,10 +96,13 @@ func (b *balancer) guarded(x *index, in *flow.PacketIn, d *flow.Decision, src, d
 	from, to := netip.AddrPortFrom(src, k.TPSrc), netip.AddrPortFrom(dst, k.TPDst)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	c := b.tracker.by[connKey{from, to, k.IPProto, k.VLAN}]
 	switch gen := in.Cookie.Generation(); {
 	case !ofConn(in.Cookie):
 	case gen&genSeal != 0:
 		return b.tracker.sealed(in, d, backKey{from, to, k.IPProto, k.VLAN})
+	case c != nil && c.kind == redirected:
+		return b.tracker.redirect(c, in, d, false)
 	case gen&genGuard != 0:
 		return b.tracker.bypass(in, d, connKey{from, to, k.IPProto, k.VLAN})
 	case gen&genBye != 0:

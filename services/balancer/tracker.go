@@ -45,12 +45,12 @@ func (t *tracker) retire(d *flow.Decision, c *conn, now int64) {
 // lose cuts the connections of a member that has gone down, so that their clients need
 // not wait. Those to its own address go on: they are for no other member, and it would not know
 // them by the port that their clients have without their entries.
-func (t *tracker) lose(m *member) {
+func (t *tracker) lose(m *member, now int64) {
 	d := &flow.Decision{}
 	for c := range m.conns {
 		if c.kind != direct && c.kind != aliased {
 			t.count.cut.Add(1)
-			t.cut(d, c)
+			t.abandon(d, c, now)
 		}
 	}
 	t.out.post(d)

@@ -882,9 +882,11 @@ type ScpPolicy struct {
 	// which on it gets fewer; 0 is never.
 	Rate uint32 `protobuf:"varint,9,opt,name=rate,proto3" json:"rate,omitempty"`
 	// What becomes of new connections of consumers to a producer's own address, where an end point
-	// stands for it: count (they pass, and are counted; the default) or forbid (they are reset, and
-	// counted). Those of SCPs and scp.registrars pass, and so do those of who is called by the
-	// other, for they may be callbacks.
+	// stands for it: count (they pass, and are counted; the default), forbid (they are reset, and
+	// counted) or balance (they go to the producer that the end point gives the consumer, which is
+	// that one if the consumer has had it; TLS and consumers that choose among producers pass). Those
+	// of SCPs and scp.registrars pass, and so do those of who is called by the other, for they may be
+	// callbacks.
 	OwnAddress string `protobuf:"bytes,10,opt,name=own_address,json=ownAddress,proto3" json:"own_address,omitempty"`
 	// Packets of a pair by an end point, both ways and at most 1000, that switches copy to the
 	// controller now and then, which counts the requests and answers of HTTP/2 in cleartext in
@@ -1475,7 +1477,7 @@ const file_scp_proto_rawDesc = "" +
 	"*how many to show; 0 is 1000, at most 10000R\x05limit\"T\n" +
 	"\x14ListScpPairsResponse\x12&\n" +
 	"\x05pairs\x18\x01 \x03(\v2\x10.weft.v1.ScpPairR\x05pairs\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\rR\x05total\"\xaf\r\n" +
+	"\x05total\x18\x02 \x01(\rR\x05total\"\xf8\r\n" +
 	"\tScpPolicy\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\xa6\x02\n" +
 	"\talgorithm\x18\x02 \x01(\tB\x87\x02\x92\xe1\x18\x82\x02\n" +
@@ -1494,10 +1496,10 @@ const file_scp_proto_rawDesc = "" +
 	"Qmean response time in milliseconds from which on a producer gets less; 0 is neverR\n" +
 	"responseMs\x12f\n" +
 	"\x04rate\x18\t \x01(\rBR\x92\xe1\x18N\n" +
-	"Lpackets a second of its pairs from which on a producer gets less; 0 is neverR\x04rate\x12\xbc\x01\n" +
+	"Lpackets a second of its pairs from which on a producer gets less; 0 is neverR\x04rate\x12\x85\x02\n" +
 	"\vown_address\x18\n" +
-	" \x01(\tB\x9a\x01\x92\xe1\x18\x95\x01\n" +
-	"\x8b\x01new connections to a producer's own address, where an end point stands for it: count (they pass) or forbid (they are reset); callbacks pass\x1a\x05countR\n" +
+	" \x01(\tB\xe3\x01\x92\xe1\x18\xde\x01\n" +
+	"\xd4\x01new connections to a producer's own address, where an end point stands for it: count (they pass), forbid (they are reset) or balance (they go to the producer that the end point gives the consumer); callbacks pass\x1a\x05countR\n" +
 	"ownAddress\x12\xc9\x01\n" +
 	"\x06sample\x18\v \x01(\rB\xb0\x01\x92\xe1\x18\xab\x01\n" +
 	"\xa8\x01packets of a pair that switches copy to the controller now and then, which counts requests, errors and times in them, as of requests that the front passes on; 0 is noneR\x06sample:i\x8a\xe1\x18e\"\x04TYPE\"\tALGORITHM\"\x03PER\"\x05AGAIN\"\fIDLE TIMEOUT\"\bOVERLOAD\"\x06ERRORS\"\vRESPONSE MS\"\x04RATE\"\vOWN ADDRESS\"\x06SAMPLE\"A\n" +

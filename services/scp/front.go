@@ -172,7 +172,11 @@ func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.A
 		return
 	}
 	f.proxy.traffic.discovered(q, f.proxy.index.Load().types)
-	if malformed != nil || narrow(values, q) != "" {
+	narrows := malformed != nil || narrow(values, q) != ""
+	if narrows || q.TargetInstanceID != "" && !f.proxy.hasEndpoint(q.TargetInstanceID) {
+		f.proxy.choose(client, q.TargetNFType)
+	}
+	if narrows {
 		f.proxy.count.passed.Add(1)
 		f.toNRF(w, r)
 		return

@@ -21,6 +21,7 @@ type counts struct {
 	handedOn                                     Counter
 	loads, loadsUnused, loadsMalformed           Counter // what producers tell of their load
 	allowed, refused, ownForbidden, undecided    Counter // direct connections
+	ownBalanced                                  Counter
 }
 
 func newCounts(counter func(name, help string, labels ...string) Counter) counts {
@@ -54,6 +55,7 @@ func newCounts(counter func(name, help string, labels ...string) Counter) counts
 		allowed:        counter("direct_total", directs, "verdict", "allowed"),
 		refused:        counter("direct_total", directs, "verdict", "refused"),
 		undecided:      counter("direct_total", directs, "verdict", "undecided"),
+		ownBalanced:    counter("direct_total", directs, "verdict", "balanced"),
 		ownForbidden:   counter("direct_total", directs, "verdict", "forbidden"),
 	}
 }

@@ -3,8 +3,10 @@ package scp
 import (
 	"math"
 	"net/netip"
+	"slices"
 
 	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/sbi"
 )
 
 // forbidden returns the doors of producers at which their types' policies allow no new
@@ -31,6 +33,77 @@ func forbidden(p *proxy) map[netip.AddrPort]bool {
 		}
 	}
 	return doors
+}
+
+// balanced returns the doors of producers at which new connections of consumers are balanced, with
+// the VIPs by which: the policy of their type says so, an end point stands for them, and all of its
+// members can be taken for the one whose own address a consumer has. That needs all services of the
+// door, and no certificate. It is called with mu held.
+func balanced(p *proxy) map[netip.AddrPort]string {
+	doors := map[netip.AddrPort]string{}
+	if !p.serving {
+		return doors
+	}
+	for _, e := range p.endpoints {
+		members := p.members(e.Group)
+		if p.policyOf(e.Group.Type).GetOwnAddress() != ownBalance || p.refused.any(e.vips()) || e.Group.Slice != "" || e.Group.Locality != "" || !interchangeable(members) {
+			continue
+		}
+		for _, a := range e.Addrs {
+			for _, d := range e.Doors {
+				for _, m := range members {
+					for _, x := range m.at(d, a.Is4()) {
+						if d.Scheme == "http" && !slices.ContainsFunc(m.points, func(o sbi.EndPoint) bool { return o.Addr == x.Addr && !slices.Contains(d.Services, o.Service) }) {
+							doors[x.Addr] = vipName(e, a, d)
+						}
+					}
+				}
+			}
+		}
+	}
+	return doors
+}
+
+// balances reports whether a connection from one address to another, of some producers, is one of a
+// consumer that does not care which producer it gets, as far as that can be known: not of one that
+// is excepted, of the producers' own type, or that has chosen among them; nor of somebody unknown.
+func balances(p *proxy, x *index, src, dst netip.Addr, producers []*producer) bool {
+	of := producers[0].profile.NFType
+	for _, nf := range producers {
+		if nf.profile.NFType != of { // several types in one process
+			return false
+		}
+	}
+	alike := slices.ContainsFunc(x.nfs[src], func(nf *producer) bool { return nf.profile.NFType == of })
+	return len(x.nfs[src]) > 0 && !alike && !excepted(p, x, src, dst) && !p.direct.chooses(src, of)
+}
+
+// balance notes a connection that the balancer gives to a producer.
+func (d *direct) balance(k directKey, at flow.Location, now int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pair(k, at, now).balanced = true
+}
+
+// choose notes that a consumer, at a port of the network, chooses among the producers of a type: it
+// has asked for one by its id, or by what the NRF alone judges.
+func (d *direct) choose(consumer netip.Addr, of sbi.NFType, at flow.Location) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.choosers.use(partnerKey{consumer, of}, at)
+}
+
+// choose notes that a consumer chooses among the producers of a type.
+func (p *proxy) choose(consumer netip.Addr, of sbi.NFType) {
+	at, _ := p.station(consumer)
+	p.direct.choose(consumer, of, at.At)
+}
+
+// chooses reports whether a consumer chooses among the producers of a type.
+func (d *direct) chooses(consumer netip.Addr, of sbi.NFType) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.choosers.get(partnerKey{consumer, of}) != nil
 }
 
 // Why connections to producers' own addresses were refused.
@@ -93,12 +166,15 @@ func (d *direct) pair(k directKey, at flow.Location, now int64) *directPair {
 	return x
 }
 
+// closes reports whether new connections to a door are not to pass by themselves.
+func (x *index) closes(door netip.AddrPort) bool { return x.forbidden[door] || x.balanced[door] != "" }
+
 // close appends the removal of what lets all connections of pairs pass to doors that a former
-// index has not forbidden, at some switches. Connections that are established come to the
-// controller then, and go on.
+// index has neither forbidden nor balanced, at some switches. Connections that are established come
+// to the controller then, and go on.
 func (x *index) close(last *index, switches []flow.DPID, out *flow.Decision) {
-	for door := range x.forbidden {
-		if last != nil && last.forbidden[door] {
+	for door := range x.doors {
+		if !x.closes(door) || last != nil && last.closes(door) {
 			continue
 		}
 		of := netip.PrefixFrom(door.Addr(), door.Addr().BitLen())

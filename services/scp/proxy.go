@@ -366,8 +366,11 @@ var (
 	algorithms = []string{"weighted", "least", "hash", twoChoices, byLocality, appPrefix + "NAME"}
 	pers       = []string{"pair", "connection"}
 	agains     = []string{"bound", "balance"}
-	owns       = []string{"count", "forbid"}
+	owns       = []string{"count", "forbid", ownBalance}
 )
+
+// ownBalance is the word of a policy by which connections to producers' own addresses are balanced.
+const ownBalance = "balance"
 
 // readPolicy completes a policy, or says what is wrong.
 func readPolicy(m *api.ScpPolicy) (*api.ScpPolicy, error) {

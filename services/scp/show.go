@@ -118,7 +118,7 @@ func (p *proxy) pairs(ctx context.Context, req *api.ListScpPairsRequest, b balan
 	}
 	p.direct.all(func(k directKey, x *directPair) {
 		idle := counted[x.id].packets == 0 && now()-x.since > int64(countLag)
-		if idle && carriedPairs[k] && x.refused == 0 { // it is there already
+		if idle && (carriedPairs[k] || x.balanced) && x.refused == 0 { // it is there already, or its connections are, with the producers that they have
 			return
 		}
 		add(k.consumer, k.producer, &api.ScpPair{Direct: true, Refused: x.refused, Reason: x.reason, Packets: counted[x.id].packets, Bytes: counted[x.id].octets, Since: time.Unix(0, x.since).UTC().Format(time.RFC3339)})

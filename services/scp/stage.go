@@ -23,7 +23,8 @@ type index struct {
 	sets  map[string][]*producer // of instances and of services
 	types map[sbi.NFType]bool    // that somebody has registered
 
-	forbidden map[netip.AddrPort]bool // doors that the policy of their type forbids
+	forbidden map[netip.AddrPort]bool   // doors that the policy of their type forbids
+	balanced  map[netip.AddrPort]string // doors that it balances, and the VIPs by which
 }
 
 // reindex makes the index anew. It is called with mu held.
@@ -56,7 +57,7 @@ func (p *proxy) reindex() {
 			x.sets[set] = append(x.sets[set], nf)
 		}
 	}
-	x.forbidden = forbidden(p)
+	x.forbidden, x.balanced = forbidden(p), balanced(p)
 	p.index.Store(x)
 }
 
@@ -123,6 +124,15 @@ func (p *proxy) packet(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
 		p.direct.refuse(directKey{src, to}, at, in.Time, reasonForbidden)
 		p.reset(in, d, t, src, dst)
 		return flow.Drop
+	}
+	if vip := x.balanced[to]; vip != "" && balances(p, x, src, dst, producers) {
+		if opens {
+			p.count.ownBalanced.Add(1)
+		}
+		p.direct.partner(src, producers[0].profile.NFType, at)
+		p.direct.balance(directKey{src, to}, at, in.Time)
+		in.Cookie = flow.OwnAddressCookie(vip)
+		return flow.Next
 	}
 	if opens {
 		p.count.allowed.Add(1)
@@ -204,6 +214,7 @@ type direct struct {
 	last     uint32     // number of a pair
 	pairs    *table[directKey, directPair]
 	partners *table[partnerKey, struct{}] // who has used whom, by way of a VIP or not
+	choosers *table[partnerKey, struct{}] // who has chosen among the instances of a type itself
 	goOn     *table[connection, int64]    // that have entries of their own, and when these were sent
 }
 
@@ -225,6 +236,7 @@ type directPair struct {
 	sent        int64     // when they were last sent; 0: it has none
 	refused     uint64    // connections
 	reason      string    // of the last
+	balanced    bool      // its connections are the balancer's
 }
 
 // How long entries that count a direct pair stay without packets, in seconds, and after
@@ -240,7 +252,7 @@ const (
 const mostDirect = 20_000
 
 func newDirect() *direct {
-	return &direct{last: rand.Uint32(), pairs: newTable[directKey, directPair](mostDirect), partners: newTable[partnerKey, struct{}](mostDirect), goOn: newTable[connection, int64](mostGoOn)}
+	return &direct{last: rand.Uint32(), pairs: newTable[directKey, directPair](mostDirect), partners: newTable[partnerKey, struct{}](mostDirect), choosers: newTable[partnerKey, struct{}](mostDirect), goOn: newTable[connection, int64](mostGoOn)}
 }
 
 // used notes a connection of a consumer, at a port of the network, to a producer's
@@ -250,6 +262,7 @@ func (d *direct) used(src netip.Addr, to netip.AddrPort, at flow.Location, now i
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	x := d.pair(directKey{src, to}, at, now)
+	x.balanced = false
 	x.connections++
 	rest := countRest
 	if led {

@@ -11,6 +11,8 @@ type line struct {
 	free     []float64   // by stage, or by copy: when it has served what has come
 	stage    Stage       // of several copies
 	there    [][]float64 // by copy: when the packets that are there leave; nil: not needed
+	shortest *shortest   // nil: copies get packets otherwise
+	servers  heap        // before one queue with any room: when each is free; nil: likewise
 	sums     []float64
 	expected []float64
 	square   bool    // arrivals are independent of each other
@@ -32,8 +34,16 @@ func newLine(s System, seed uint64) *line {
 		second += st.Service.Mean * st.Service.Mean * (1 + st.Service.SCV)
 	}
 	l.free = make([]float64, max(len(s.Stages), l.stage.Copies))
-	if l.stage.Room > 0 || l.stage.Dispatch == Shortest && l.stage.Copies > 1 {
+	switch {
+	case l.stage.Dispatch == Shortest && l.stage.Copies > 1:
+		l.shortest = newShortest(l.stage.Copies)
+	case l.stage.Room > 0:
 		l.there = make([][]float64, l.stage.Copies)
+	case l.stage.Copies > 1:
+		l.servers = make(heap, l.stage.Copies)
+		for i := range l.servers {
+			l.servers[i].packet = int32(i)
+		}
 	}
 	if l.stage.Room == 0 {
 		l.expected = []float64{a.Mean, mean, second}
@@ -72,7 +82,12 @@ func (l *line) next() (float64, bool) {
 		service := l.services[0].draw()
 		at = max(at, l.free[copy]) + service
 		l.free[copy] = at
-		if l.there != nil {
+		switch {
+		case l.shortest != nil:
+			l.shortest.add(copy, at)
+		case l.servers != nil:
+			l.servers.push(entry{at, int32(copy)})
+		default:
 			l.there[copy] = append(l.there[copy], at)
 		}
 		l.note(between, service, service*service)
@@ -115,37 +130,34 @@ func (l *line) note(between, service, squares float64) {
 // choose returns the copy that takes the packet that comes now, or that there is
 // no room.
 func (l *line) choose() (copy int, lost bool) {
-	if l.there != nil {
-		all := 0
-		for i, queue := range l.there {
-			gone := 0
-			for gone < len(queue) && queue[gone] <= l.now {
-				gone++
-			}
-			if gone > 0 {
-				l.there[i] = queue[:len(queue)-gone]
-				copyDown(queue, gone)
-			}
-			all += len(l.there[i])
-		}
-		if l.stage.Dispatch == Central && l.stage.Room > 0 && all >= l.stage.Room {
-			return 0, true
-		}
+	switch {
+	case l.shortest != nil:
+		copy, packets := l.shortest.choose(l.now)
+		return copy, l.stage.Room > 0 && packets >= l.stage.Room
+	case l.servers != nil:
+		return int(l.servers.pop()), false
 	}
-	if l.stage.Dispatch == Central {
-		for i, f := range l.free[:l.stage.Copies] {
-			if f < l.free[copy] {
-				copy = i
-			}
-		}
-		return copy, false
-	}
+	all := 0
 	for i, queue := range l.there {
-		if len(queue) < len(l.there[copy]) {
+		gone := 0
+		for gone < len(queue) && queue[gone] <= l.now {
+			gone++
+		}
+		if gone > 0 {
+			l.there[i] = queue[:len(queue)-gone]
+			copyDown(queue, gone)
+		}
+		all += len(l.there[i])
+	}
+	if all >= l.stage.Room {
+		return 0, true
+	}
+	for i, f := range l.free[:l.stage.Copies] {
+		if f < l.free[copy] {
 			copy = i
 		}
 	}
-	return copy, l.stage.Room > 0 && len(l.there[copy]) >= l.stage.Room
+	return copy, false
 }
 
 // copyDown moves a queue to its front.

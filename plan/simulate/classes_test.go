@@ -16,10 +16,10 @@ func TestClasses(t *testing.T) {
 		}
 	}
 	// M/G/1 of two classes in order: both wait as long, and are served for their own time.
-	short, long := Law{0.5, 1}, Law{2, 0}
+	short, long := Law{Mean: 0.5, SCV: 1}, Law{Mean: 2, SCV: 0}
 	m := Mesh{Stages: []Stage{{Copies: 1}}, Classes: []Class{
-		{Arrivals: Law{2, 1}, Enter: []float64{1}, Route: [][]float64{{0}}, Service: []Law{short}},
-		{Arrivals: Law{5, 1}, Enter: []float64{1}, Route: [][]float64{{0}}, Service: []Law{long}},
+		{Arrivals: Law{Mean: 2, SCV: 1}, Enter: []float64{1}, Route: [][]float64{{0}}, Service: []Law{short}},
+		{Arrivals: Law{Mean: 5, SCV: 1}, Enter: []float64{1}, Route: [][]float64{{0}}, Service: []Law{long}},
 	}}
 	all, each, err := RunMesh(m, Options{Seed: 1, Visits: 3_000_000, Precision: 0.005})
 	if err != nil {
@@ -31,10 +31,10 @@ func TestClasses(t *testing.T) {
 	near("all", all, wait+(0.5*0.5+0.2*2)/0.7)
 	// Jackson: three stations, two classes on ways of their own, one with feedback, one
 	// of two copies.
-	exponential := []Law{{1, 1}, {1, 1}, {1, 1}}
+	exponential := []Law{{Mean: 1, SCV: 1}, {Mean: 1, SCV: 1}, {Mean: 1, SCV: 1}}
 	m = Mesh{Stages: []Stage{{Copies: 1}, {Copies: 2, Dispatch: Central}, {Copies: 1}}, Classes: []Class{
-		{Arrivals: Law{4, 1}, Enter: []float64{0.5, 0.5, 0}, Route: [][]float64{{0, 1, 0}, {0.2, 0, 0.8}, {0, 0, 0}}, Service: exponential},
-		{Arrivals: Law{5, 1}, Enter: []float64{0, 0, 1}, Route: [][]float64{{0, 0, 0}, {0, 0, 0}, {0.5, 0, 0}}, Service: exponential},
+		{Arrivals: Law{Mean: 4, SCV: 1}, Enter: []float64{0.5, 0.5, 0}, Route: [][]float64{{0, 1, 0}, {0.2, 0, 0.8}, {0, 0, 0}}, Service: exponential},
+		{Arrivals: Law{Mean: 5, SCV: 1}, Enter: []float64{0, 0, 1}, Route: [][]float64{{0, 0, 0}, {0, 0, 0}, {0.5, 0, 0}}, Service: exponential},
 	}}
 	if all, each, err = RunMesh(m, Options{Seed: 2, Visits: 4_000_000, Precision: 0.005}); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestClasses(t *testing.T) {
 }
 
 func TestClassesThatCannotBe(t *testing.T) {
-	good := Class{Arrivals: Law{2, 1}, Enter: []float64{1}, Route: [][]float64{{0}}, Service: []Law{{1, 1}}}
+	good := Class{Arrivals: Law{Mean: 2, SCV: 1}, Enter: []float64{1}, Route: [][]float64{{0}}, Service: []Law{{Mean: 1, SCV: 1}}}
 	for want, change := range map[string]func(c *Class){
 		"sum of 0.5":      func(c *Class) { c.Enter = []float64{0.5} },
 		"a probability":   func(c *Class) { c.Enter = []float64{math.NaN()} },
@@ -66,7 +66,7 @@ func TestClassesThatCannotBe(t *testing.T) {
 		}
 	}
 	busy := good
-	busy.Service = []Law{{3, 1}}
+	busy.Service = []Law{{Mean: 3, SCV: 1}}
 	if _, _, err := RunMesh(Mesh{Stages: []Stage{{Copies: 1}}, Classes: []Class{busy}}, Options{Visits: 1000}); !errors.Is(err, ErrOverload) {
 		t.Errorf("overloaded: %v", err)
 	}

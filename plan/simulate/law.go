@@ -14,6 +14,9 @@ import (
 type Law struct {
 	Mean float64
 	SCV  float64
+	// Shape is how times are distributed in place of that, whatever their mean; SCV
+	// is its own then.
+	Shape *Shape
 }
 
 // exact is how near to 1 a squared coefficient of variation is taken to be 1.
@@ -33,6 +36,7 @@ type sampler struct {
 	first  float64 // mean of that part, or of a phase
 	second float64
 	gamma  distuv.Gamma
+	shape  *Shape
 	random *rand.Rand
 }
 
@@ -44,12 +48,15 @@ const (
 	erlang
 	exponential
 	mixed
+	shaped
 )
 
 func newSampler(l Law, source rand.Source) *sampler {
 	s := &sampler{mean: l.Mean, scv: l.SCV, random: rand.New(source)}
 	c := l.SCV
 	switch {
+	case l.Shape != nil:
+		s.kind, s.shape = shaped, l.Shape
 	case l.Mean == 0 || c == 0:
 		s.kind = constant
 	case c < smooth:
@@ -91,82 +98,8 @@ func (s *sampler) draw() float64 {
 		return s.second * s.random.ExpFloat64()
 	case gamma:
 		return s.gamma.Rand()
+	case shaped:
+		return s.mean * s.shape.draw(s.random)
 	}
 	return s.mean
-}
-
-// Bursts make arrivals come in bursts: a Poisson process whose rate is by Swing,
-// a share of at most 1, above the mean or below it, for exponential times of a
-// mean of Period. Its index of dispersion over a long time is
-// 1 + rate·Swing²·Period.
-type Bursts struct {
-	Swing  float64
-	Period float64
-}
-
-// arrivals draws the times between packets.
-type arrivals struct {
-	*sampler
-	bursts   *Bursts
-	rates    [2]float64
-	now      int     // which of the rates
-	switches float64 // time until the other
-	copies   int     // of which one gets the packet; 0: all do
-	turns    bool
-}
-
-func newArrivals(l Law, b *Bursts, source rand.Source) *arrivals {
-	a := &arrivals{sampler: newSampler(l, source), bursts: b}
-	if b != nil {
-		a.rates = [2]float64{(1 + b.Swing) / l.Mean, (1 - b.Swing) / l.Mean}
-		a.switches = b.Period * a.random.ExpFloat64()
-	}
-	return a
-}
-
-// deal makes the arrivals those of one of several copies, and returns their law.
-func (a *arrivals) deal(copies int, d Dispatch) Law {
-	n, l := float64(copies), Law{Mean: a.mean, SCV: a.scv}
-	if a.turns = d == RoundRobin; a.turns {
-		a.copies = copies
-		return Law{Mean: n * l.Mean, SCV: l.SCV / n}
-	}
-	if a.kind == exponential && a.bursts == nil {
-		a.mean *= n // as Poisson as before
-	} else {
-		a.copies = copies
-	}
-	return Law{Mean: n * l.Mean, SCV: 1 + (l.SCV-1)/n}
-}
-
-// draw returns the time to the next packet.
-func (a *arrivals) draw() float64 {
-	between := a.one()
-	switch {
-	case a.copies == 0:
-	case a.turns:
-		for range a.copies - 1 {
-			between += a.one()
-		}
-	default:
-		for a.random.IntN(a.copies) > 0 {
-			between += a.one()
-		}
-	}
-	return between
-}
-
-// one returns the time to the next packet, whichever copy gets it.
-func (a *arrivals) one() float64 {
-	if a.bursts == nil {
-		return a.sampler.draw()
-	}
-	for total := 0.0; ; a.now = 1 - a.now {
-		if x := a.random.ExpFloat64() / a.rates[a.now]; x < a.switches {
-			a.switches -= x
-			return total + x
-		}
-		total += a.switches
-		a.switches = a.bursts.Period * a.random.ExpFloat64()
-	}
 }

@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 )
 
@@ -106,7 +107,10 @@ func (s System) simple() bool {
 func (s System) relaxation(load float64) float64 {
 	vary := s.Arrivals.SCV
 	if s.Bursts != nil {
-		vary = 1 + 10*s.Bursts.Period/s.Arrivals.Mean*(1+s.Bursts.Swing)
+		vary *= s.Bursts.Batch.Size()
+		for _, w := range s.Bursts.Waves {
+			vary += 20 * w.Time / s.Arrivals.Mean * (1 + math.Sqrt(w.Up*w.Down))
+		}
 	}
 	copies := 1
 	for _, st := range s.Stages {

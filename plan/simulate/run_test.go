@@ -8,7 +8,7 @@ import (
 
 // one is a station of some copies that serve one packet in a unit of time each.
 func one(rate, arrivals, service float64, copies int, d Dispatch) System {
-	return System{Arrivals: Law{1 / rate, arrivals}, Stages: []Stage{{Copies: copies, Dispatch: d, Service: Law{1, service}}}}
+	return System{Arrivals: Law{Mean: 1 / rate, SCV: arrivals}, Stages: []Stage{{Copies: copies, Dispatch: d, Service: Law{Mean: 1, SCV: service}}}}
 }
 
 func chain(rate, arrivals, service float64, stages int) System {
@@ -38,6 +38,14 @@ func TestClosedForms(t *testing.T) {
 	run(t, "random M/M/1", one(3.2, 1, 1, 4, Random), 5)
 	run(t, "four M/M/1", chain(0.8, 1, 1, 4), 20)
 	run(t, "D/D/1", one(0.9, 0, 0, 1, ""), 1)
+	batches := one(0.5, 1, 1, 1, "")
+	batches.Bursts = &Bursts{Batch: Batch{Mean: 4}}
+	run(t, "geometric batches before M/1", batches, 8)
+	batches.Bursts = &Bursts{Batch: Batch{Mean: 4, Constant: true}}
+	run(t, "constant batches before M/1", batches, 1+1.5+0.125*(4+16)/2/0.5)
+	batches.Bursts = &Bursts{Batch: Batch{Mean: 4}}
+	batches.Arrivals.Mean, batches.Stages[0].Copies, batches.Stages[0].Dispatch = 0.5, 4, Random
+	run(t, "batches dealt to four", batches, 2*(1+0.75)) // of 1.75 packets each
 	shared := one(0.8, 1, 4, 1<<20, Central)
 	shared.Processors = 1
 	run(t, "M/G/1, processor sharing", shared, 5)
@@ -91,7 +99,7 @@ func TestEngines(t *testing.T) {
 		}
 	}
 	s := chain(0.7, 4, 0.25, 3)
-	s.Bursts = &Bursts{0.5, 10}
+	s.Bursts = &Bursts{Waves: []Wave{{Up: 0.5, Down: 0.5, Time: 5}}}
 	a, _ := Run(s, o)
 	s.Route = [][]float64{{0, 1, 0}, {0, 0, 1}, {0, 0, 0}}
 	if b, err := Run(s, o); err != nil || math.Abs(a.Mean-b.Mean) > 0.04*a.Mean {
@@ -123,9 +131,12 @@ func TestImpossible(t *testing.T) {
 	forever.Route = [][]float64{{1}}
 	shared := chain(0.5, 1, 1, 3)
 	shared.Processors = 1
+	waves, half := one(0.5, 1, 1, 1, ""), one(0.5, 1, 1, 1, "")
+	waves.Bursts = &Bursts{Waves: []Wave{{1, 0.6, 1}, {1, 0.6, 1}}}
+	half.Bursts = &Bursts{Batch: Batch{Mean: 0.5}}
 	for name, s := range map[string]System{
-		"nothing": {}, "no stages": {Arrivals: Law{1, 1}}, "negative": one(-1, 1, 1, 1, ""), "NaN": one(0.5, math.NaN(), 1, 1, ""),
-		"no copies": one(0.5, 1, 1, 0, ""), "forever": forever, "three stages on one processor": shared,
+		"nothing": {}, "no stages": {Arrivals: Law{Mean: 1, SCV: 1}}, "negative": one(-1, 1, 1, 1, ""), "NaN": one(0.5, math.NaN(), 1, 1, ""),
+		"no copies": one(0.5, 1, 1, 0, ""), "waves below 0": waves, "a batch of half": half, "forever": forever, "three stages on one processor": shared,
 	} {
 		if _, err := Run(s, Options{Visits: 1000}); err == nil {
 			t.Errorf("%s: no error", name)

@@ -67,8 +67,8 @@ func (s System) check() error {
 	if s.Arrivals.Mean == 0 || len(s.Stages) == 0 {
 		return errors.New("want a time between packets above 0, and at least one stage")
 	}
-	if b := s.Bursts; b != nil && !(b.Swing >= 0 && b.Swing <= 1 && b.Period > 0) {
-		return fmt.Errorf("bursts: swing %v and period %v: want 0 to 1, and a period above 0", b.Swing, b.Period)
+	if err := s.Bursts.check(); err != nil {
+		return fmt.Errorf("bursts: %w", err)
 	}
 	for i, st := range s.Stages {
 		if err := law(fmt.Sprintf("stage %d", i), st.Service); err != nil {

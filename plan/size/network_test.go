@@ -56,14 +56,8 @@ func TestMesh(t *testing.T) {
 // Robust queueing sees what QNA does not: the last station of a chain with bursts
 // that pass the first ones unharmed (Suresh and Whitt).
 func TestRobust(t *testing.T) {
-	bursts := simulate.Bursts{Swing: 0.5, Period: 40}
-	burst := func(time float64) float64 { // of the simulator's arrivals, at a rate of 1
-		x := 2 * time / bursts.Period
-		if x < 1e-9 {
-			return 1
-		}
-		return 1 + bursts.Swing*bursts.Swing*bursts.Period*(1-(1-math.Exp(-x))/x)
-	}
+	bursts := simulate.Bursts{Waves: []simulate.Wave{{Up: 0.5, Down: 0.5, Time: 20}}}
+	burst := func(time float64) float64 { return bursts.Index(1, time) } // of the simulator's arrivals
 	stage := simulate.Stage{Copies: 1, Service: simulate.Law{Mean: 0.9, SCV: 1}}
 	system := simulate.System{Arrivals: simulate.Law{Mean: 1, SCV: 1}, Bursts: &bursts, Stages: []simulate.Stage{stage, stage}}
 	r, err := simulate.Run(system, simulate.Options{Seed: 1, Visits: 6_000_000, Precision: 0.02})

@@ -225,7 +225,7 @@ func (q *Question) bursts() *simulate.Bursts {
 	if len(points) == 0 {
 		return nil
 	}
-	best, least := simulate.Bursts{Period: points[0].Time}, math.Inf(1)
+	swing, time, least := 0.0, points[0].Time, math.Inf(1)
 	for period := points[0].Time / 30; period < 30*points[len(points)-1].Time; period *= 1.05 {
 		at := func(t float64) float64 { return q.Rate * period * (1 - (1-math.Exp(-2*t/period))/(2*t/period)) }
 		up, down := 0.0, 0.0
@@ -238,8 +238,11 @@ func (q *Question) bursts() *simulate.Bursts {
 			wrong += math.Pow(math.Log((1+square*at(p.Time))/p.Index), 2)
 		}
 		if wrong < least {
-			best, least = simulate.Bursts{Swing: math.Sqrt(square), Period: period}, wrong
+			swing, time, least = math.Sqrt(square), period/2, wrong
 		}
 	}
-	return &best
+	if swing == 0 {
+		return nil
+	}
+	return &simulate.Bursts{Waves: []simulate.Wave{{Up: swing, Down: swing, Time: time}}}
 }

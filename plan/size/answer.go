@@ -5,6 +5,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -14,6 +15,9 @@ type Answer struct {
 	Met   bool   // the target, and the loss
 	Note  string // why not, or what is not plain
 	Curve []Point
+	// Range is in which range a percentile of Best lies where only two moments of the
+	// service time are given; zero: no percentile was simulated, or a histogram given.
+	Range Range
 }
 
 // Point is one deployment. Times are in seconds.
@@ -25,14 +29,15 @@ type Point struct {
 	Simulated   Estimate // NaN if nothing was simulated
 	Utilisation float64  // of the busiest, a processor or an instance
 	Processor   float64  // of each processor
+	Unlike      bool     // what was simulated has not the arrivals that were measured
 }
 
 // Time is what counts: what was simulated, else what the formula gives.
 func (p Point) Time() Estimate {
-	if !math.IsNaN(p.Simulated.Time) {
-		return p.Simulated
+	if math.IsNaN(p.Simulated.Time) || p.Unlike && !math.IsNaN(p.Formula.Time) {
+		return p.Formula
 	}
-	return p.Formula
+	return p.Simulated
 }
 
 // budget is how much is simulated for an answer, in units of cell.price; a unit
@@ -61,7 +66,7 @@ func Solve(q Question) (Answer, error) {
 		if i < 0 || !q.Simulate || a.Curve[i].Simulated.CI <= precision*a.Curve[i].Simulated.Time || each >= budget/6 {
 			break
 		}
-		a.Curve[i].Simulated = cells[i].simulated(budget / 6)
+		a.Curve[i].Simulated = cells[i].simulated(budget/6, q.Times)
 		if a.choose(&q) == i {
 			break
 		}
@@ -72,7 +77,13 @@ func Solve(q Question) (Answer, error) {
 	}
 	a.Best = a.Curve[i]
 	a.Met = q.meets(a.Best)
+	if q.Percentile > 0 && q.Simulate && q.Times == nil && q.ServiceSCV > 0 && !a.Best.Unlike {
+		a.Range = cells[i].spread(a.Best.Time(), budget/24)
+	}
 	a.Note = q.note(a)
+	if q.Simulate && q.arrives.unlike != "" {
+		a.Note = strings.TrimPrefix(a.Note+"; "+q.arrives.unlike, "; ")
+	}
 	return a, nil
 }
 
@@ -98,7 +109,7 @@ func (c cell) point(budget int) Point {
 	p := Point{N: c.n, As: c.form, CPUs: c.cpus, Formula: c.formula(), Simulated: Estimate{Time: math.NaN()}}
 	p.Utilisation, p.Processor = c.load()
 	if c.q.Simulate {
-		p.Simulated = c.simulated(budget)
+		p.Simulated, p.Unlike = c.simulated(budget, c.q.Times), c.q.arrives.unlike != ""
 	}
 	return p
 }
@@ -243,12 +254,17 @@ func (q *Question) overload(cells []cell) string {
 			load, of = l, c
 		}
 	}
-	text := fmt.Sprintf("%.4g packets/s keep %d as %s on %d processors busy for %.3g of the time: at most about %.4g packets/s can be served",
+	text := fmt.Sprintf("%.4g packets/s keep %d as %s on %d processors busy for %.3g of the time: these can serve at most about %.4g packets/s",
 		q.Rate, of.n, of.form, of.cpus, load, q.Rate/load)
+	best, most := 0, 0.0
 	for n := 1; n <= Most; n++ {
-		if l, _ := (cell{q, n, Copies, n}).load(); l < 1 {
+		l, _ := (cell{q, n, Copies, n}).load()
+		if l < 1 {
 			return fmt.Sprintf("%s; %d copies on a processor each would carry it", text, n)
 		}
+		if q.Rate/l > most {
+			best, most = n, q.Rate/l
+		}
 	}
-	return text
+	return fmt.Sprintf("%s, and no number up to %d copies on a processor each more than the %.4g of %d", text, Most, most, best)
 }

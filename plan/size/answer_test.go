@@ -74,7 +74,7 @@ func TestSolveUnreachable(t *testing.T) {
 	}
 	q.Rate, q.Target = 2000, 0
 	q.Counts = []int{1}
-	if _, err := size.Solve(q); err == nil || !strings.Contains(err.Error(), "at most about 1667 packets/s can be served; 2 copies") {
+	if _, err := size.Solve(q); err == nil || !strings.Contains(err.Error(), "these can serve at most about 1667 packets/s; 2 copies") {
 		t.Errorf("overloaded: %v", err)
 	}
 }
@@ -111,7 +111,7 @@ func TestSolveVariants(t *testing.T) {
 	q = paperQuestion()
 	q.Simulate, q.Counts, q.Dispersion = true, []int{1}, []size.MeasuredDispersion{{Time: 1e-3, Index: 1.2}, {Time: 1, Index: 6}}
 	burst := solve(t, q).Best
-	if burst.Simulated.Time < 1.5*1.43e-3 || math.Abs(burst.Formula.Time/burst.Simulated.Time-1) > 0.3 {
+	if burst.Simulated.Time < 1.4*1.43e-3 || math.Abs(burst.Formula.Time/burst.Simulated.Time-1) > 0.3 {
 		t.Errorf("bursts: %+v", burst)
 	}
 }

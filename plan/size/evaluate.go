@@ -37,7 +37,7 @@ func (c cell) formula() Estimate {
 			break
 		}
 		mean, variance = s.Sojourn(), s.Variance()
-		if len(q.Dispersion) > 0 && s.Servers == 1 {
+		if q.robust() && s.Servers == 1 {
 			wait := s.RobustWait(d)
 			mean = wait + s.Service
 			variance = wait*wait + s.Service*s.Service*s.ServiceSCV
@@ -83,11 +83,13 @@ func (c cell) chain() (mean, variance float64) {
 	return mean, variance * mean * mean / (other * other)
 }
 
-// system is a deployment as it is simulated.
-func (c cell) system() simulate.System {
+// system is a deployment as it is simulated, with service times of a shape; nil: of
+// the law that has their two moments.
+func (c cell) system(times *simulate.Shape) simulate.System {
 	work, idle := c.perInstance()
-	s := simulate.System{Arrivals: simulate.Law{Mean: 1 / c.q.Rate, SCV: c.q.ArrivalSCV}, Bursts: c.q.bursts()}
-	stage := simulate.Stage{Copies: 1, Service: simulate.Law{Mean: work + idle, SCV: c.q.ServiceSCV}, Idle: idle / (work + idle), Room: c.q.Room}
+	s := simulate.System{Arrivals: c.q.arrives.law, Bursts: c.q.arrives.bursts}
+	service := simulate.Law{Mean: work + idle, SCV: c.q.ServiceSCV, Shape: times}
+	stage := simulate.Stage{Copies: 1, Service: service, Idle: idle / (work + idle), Room: c.q.Room}
 	if c.shared() {
 		s.Processors = c.cpus
 	}
@@ -107,15 +109,23 @@ func (c cell) system() simulate.System {
 // price is about how long it takes to simulate a visit of an instance, in units of
 // the cheapest.
 func (c cell) price() int {
+	of, a := 1.0, c.q.arrives
 	switch {
 	case c.shared() || c.q.Room > 0:
-		return 8
+		of = 8
 	case c.form == Copies && c.n > 1 && (c.q.Dispatch == simulate.Central || c.q.Dispatch == simulate.Shortest):
-		return 2 + c.n/8
-	case c.form == Copies && c.n > 1 && (c.q.Dispatch == simulate.RoundRobin || len(c.q.Dispersion) > 0 || c.q.ArrivalSCV != 1):
-		return 1 + c.n
+		of = 3
+	case c.form == Copies && c.n > 1:
+		if poisson := (a.law.SCV == 1 && a.law.Shape == nil || a.bursts != nil) && !(a.bursts != nil && a.bursts.Batch.Constant); !poisson || c.q.Dispatch == simulate.RoundRobin {
+			of += float64(c.n) // all arrivals are drawn
+		}
 	}
-	return 1
+	if a.bursts != nil {
+		for _, w := range a.bursts.Waves {
+			of += 1 + a.law.Mean/w.Time
+		}
+	}
+	return int(of)
 }
 
 // precision is the half width of intervals at which a simulation ends, as a
@@ -124,9 +134,9 @@ func (c cell) price() int {
 const precision = 0.006
 
 // simulated simulates a deployment with a budget in units of price.
-func (c cell) simulated(budget int) Estimate {
+func (c cell) simulated(budget int, times *simulate.Shape) Estimate {
 	o := simulate.Options{Seed: c.q.Seed, Visits: max(20_000, budget/c.price()), Precision: precision, Percentile: c.q.Percentile}
-	r, err := simulate.Run(c.system(), o)
+	r, err := simulate.Run(c.system(times), o)
 	if errors.Is(err, simulate.ErrOverload) {
 		return Estimate{Time: math.Inf(1)}
 	}

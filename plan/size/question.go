@@ -2,7 +2,6 @@ package size
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -22,12 +21,19 @@ const (
 type Question struct {
 	Rate       float64 // packets per second
 	ArrivalSCV float64 // of the times between packets; 1 is Poisson
+	// Between are measured times between packets, in place of ArrivalSCV; nil: none.
+	Between *simulate.Shape
+	// Batch is how many packets come together; Rate counts each.
+	Batch simulate.Batch
 	// Dispersion was measured, if there is any; ArrivalSCV does not count then.
 	Dispersion []MeasuredDispersion
 
 	Service    float64 // of a packet, Idle included
 	ServiceSCV float64
-	Idle       float64 // that part of Service in which no processor is needed
+	// Times are measured service times, in place of ServiceSCV; nil: none. Service is
+	// their mean unless it is given.
+	Times *simulate.Shape
+	Idle  float64 // that part of Service in which no processor is needed
 
 	// Overhead is what several instances cost, by their number, rising: a copy has
 	// it for each of its packets, and the parts of a chain share it.
@@ -49,6 +55,8 @@ type Question struct {
 
 	Simulate bool
 	Seed     uint64
+
+	arrives arriving // in simulations; Check sets it
 }
 
 // Most is the largest number of instances that are looked at.
@@ -71,11 +79,12 @@ func (q *Question) Check() error {
 		}
 		return nil
 	}
+	q.histograms()
 	for _, err := range []error{
 		number("rate", q.Rate, 0, 1e9), number("arrival-scv", q.ArrivalSCV, 0, 100), number("service-scv", q.ServiceSCV, 0, 100),
 		duration("service", q.Service), duration("idle", q.Idle), duration("target", q.Target),
 		number("percentile", q.Percentile, 0, 99.99), number("room", float64(q.Room), 0, 1e6), number("loss", q.Loss, 0, 1),
-		checkOverhead(q.Overhead),
+		number("batch", q.Batch.Size(), 1, 10_000), checkOverhead(q.Overhead),
 	} {
 		if err != nil {
 			return err
@@ -93,10 +102,32 @@ func (q *Question) Check() error {
 	case q.Loss > 0 && q.Room == 0:
 		return fmt.Errorf("loss %v: without room, nothing is lost: say how many packets there may be at an instance", q.Loss)
 	}
-	return q.checkChoices()
+	if err := q.checkChoices(); err != nil {
+		return err
+	}
+	if q.Simulate {
+		q.arrives = q.arriving()
+	}
+	return nil
+}
+
+// histograms takes moments from what was measured.
+func (q *Question) histograms() {
+	if q.Times != nil {
+		q.ServiceSCV = q.Times.SCV()
+		if q.Service == 0 {
+			q.Service = q.Times.Mean()
+		}
+	}
+	if q.Between != nil {
+		q.ArrivalSCV = q.Between.SCV()
+	}
 }
 
 func (q *Question) checkChoices() error {
+	if len(q.Dispersion) > 0 && (q.Batch.Mean > 1 || q.Between != nil) {
+		return fmt.Errorf("dispersion: it says how packets come, and so do batches and times between packets: give one of them")
+	}
 	for i, p := range q.Dispersion {
 		if !(p.Time > 0 && p.Time <= 86400 && p.Index > 0 && p.Index <= 1e6) || i > 0 && p.Time <= q.Dispersion[i-1].Time {
 			return fmt.Errorf("dispersion %vs=%v: want rising times and indices above 0, such as 10ms=1.5,1s=8", p.Time, p.Index)
@@ -208,7 +239,7 @@ func (q *Question) arrivalSCV() float64 {
 	if n := len(q.Dispersion); n > 0 {
 		return q.Dispersion[n-1].Index
 	}
-	return q.ArrivalSCV
+	return q.Batch.Size() * (q.ArrivalSCV + q.Batch.Excess())
 }
 
 // dispersion is that of the question.
@@ -216,33 +247,14 @@ func (q *Question) dispersion() Dispersion {
 	if len(q.Dispersion) > 0 {
 		return Interpolated(q.Dispersion)
 	}
-	return renewal(q.Rate, q.ArrivalSCV)
+	size, excess := q.Batch.Size(), q.Batch.Excess()
+	between := renewal(q.Rate/size, q.ArrivalSCV)
+	if size == 1 {
+		return between
+	}
+	return func(time float64) float64 { return size * (between(time) + excess) }
 }
 
-// bursts are arrivals that have about the dispersion that was measured.
-func (q *Question) bursts() *simulate.Bursts {
-	points := q.Dispersion
-	if len(points) == 0 {
-		return nil
-	}
-	swing, time, least := 0.0, points[0].Time, math.Inf(1)
-	for period := points[0].Time / 30; period < 30*points[len(points)-1].Time; period *= 1.05 {
-		at := func(t float64) float64 { return q.Rate * period * (1 - (1-math.Exp(-2*t/period))/(2*t/period)) }
-		up, down := 0.0, 0.0
-		for _, p := range points {
-			up += (p.Index - 1) * at(p.Time)
-			down += at(p.Time) * at(p.Time)
-		}
-		square, wrong := min(1, max(0, up/down)), 0.0
-		for _, p := range points {
-			wrong += math.Pow(math.Log((1+square*at(p.Time))/p.Index), 2)
-		}
-		if wrong < least {
-			swing, time, least = math.Sqrt(square), period/2, wrong
-		}
-	}
-	if swing == 0 {
-		return nil
-	}
-	return &simulate.Bursts{Waves: []simulate.Wave{{Up: swing, Down: swing, Time: time}}}
-}
+// robust reports whether packets come in a way of which two moments say too
+// little.
+func (q *Question) robust() bool { return len(q.Dispersion) > 0 || q.Batch.Mean > 1 }

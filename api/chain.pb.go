@@ -679,6 +679,473 @@ func (x *ListChainsResponse) GetChains() []*ServiceChain {
 	return nil
 }
 
+// For Chain.PingChain.
+type PingChainRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the chain.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// How many probes each way, at most 100; 0: 5.
+	Count uint32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// Microseconds between two of them, at least 1000; 0: 100,000.
+	IntervalUs    uint32 `protobuf:"varint,3,opt,name=interval_us,json=intervalUs,proto3" json:"interval_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PingChainRequest) Reset() {
+	*x = PingChainRequest{}
+	mi := &file_chain_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PingChainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PingChainRequest) ProtoMessage() {}
+
+func (x *PingChainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_chain_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PingChainRequest.ProtoReflect.Descriptor instead.
+func (*PingChainRequest) Descriptor() ([]byte, []int) {
+	return file_chain_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *PingChainRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PingChainRequest) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *PingChainRequest) GetIntervalUs() uint32 {
+	if x != nil {
+		return x.IntervalUs
+	}
+	return 0
+}
+
+// Returned by Chain.PingChain.
+type PingChainResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of each function in order, each copy, forward and back.
+	Ways          []*ChainPing `protobuf:"bytes,1,rep,name=ways,proto3" json:"ways,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PingChainResponse) Reset() {
+	*x = PingChainResponse{}
+	mi := &file_chain_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PingChainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PingChainResponse) ProtoMessage() {}
+
+func (x *PingChainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_chain_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PingChainResponse.ProtoReflect.Descriptor instead.
+func (*PingChainResponse) Descriptor() ([]byte, []int) {
+	return file_chain_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *PingChainResponse) GetWays() []*ChainPing {
+	if x != nil {
+		return x.Ways
+	}
+	return nil
+}
+
+// ChainPing: what has become of probes through a copy of a function.
+type ChainPing struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which function, from 1.
+	Function uint32 `protobuf:"varint,1,opt,name=function,proto3" json:"function,omitempty"`
+	// Which of its copies, from 1.
+	Copy uint32 `protobuf:"varint,2,opt,name=copy,proto3" json:"copy,omitempty"`
+	// Where they went in.
+	In *Location `protobuf:"bytes,3,opt,name=in,proto3" json:"in,omitempty"`
+	// Where they were to come out.
+	Out *Location `protobuf:"bytes,4,opt,name=out,proto3" json:"out,omitempty"`
+	// Whether it is the direction of packets back.
+	Back bool `protobuf:"varint,5,opt,name=back,proto3" json:"back,omitempty"`
+	// How many were sent.
+	Sent uint32 `protobuf:"varint,6,opt,name=sent,proto3" json:"sent,omitempty"`
+	// How many came back.
+	Received uint32 `protobuf:"varint,7,opt,name=received,proto3" json:"received,omitempty"`
+	// How long each that came back was on its way, microseconds, in the order in which they came.
+	// The way from the controller and back to it is taken off.
+	DelaysUs []uint32 `protobuf:"varint,8,rep,packed,name=delays_us,json=delaysUs,proto3" json:"delays_us,omitempty"`
+	// What was taken off, microseconds.
+	ControlUs     uint32 `protobuf:"varint,9,opt,name=control_us,json=controlUs,proto3" json:"control_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChainPing) Reset() {
+	*x = ChainPing{}
+	mi := &file_chain_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChainPing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChainPing) ProtoMessage() {}
+
+func (x *ChainPing) ProtoReflect() protoreflect.Message {
+	mi := &file_chain_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChainPing.ProtoReflect.Descriptor instead.
+func (*ChainPing) Descriptor() ([]byte, []int) {
+	return file_chain_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ChainPing) GetFunction() uint32 {
+	if x != nil {
+		return x.Function
+	}
+	return 0
+}
+
+func (x *ChainPing) GetCopy() uint32 {
+	if x != nil {
+		return x.Copy
+	}
+	return 0
+}
+
+func (x *ChainPing) GetIn() *Location {
+	if x != nil {
+		return x.In
+	}
+	return nil
+}
+
+func (x *ChainPing) GetOut() *Location {
+	if x != nil {
+		return x.Out
+	}
+	return nil
+}
+
+func (x *ChainPing) GetBack() bool {
+	if x != nil {
+		return x.Back
+	}
+	return false
+}
+
+func (x *ChainPing) GetSent() uint32 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *ChainPing) GetReceived() uint32 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
+func (x *ChainPing) GetDelaysUs() []uint32 {
+	if x != nil {
+		return x.DelaysUs
+	}
+	return nil
+}
+
+func (x *ChainPing) GetControlUs() uint32 {
+	if x != nil {
+		return x.ControlUs
+	}
+	return 0
+}
+
+// For Chain.TraceChain. InvalidArgument if something in it is wrong.
+type TraceChainRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the chain.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The client's port or address, as the chain's hash has it; empty: one of the first copy.
+	Client string `protobuf:"bytes,2,opt,name=client,proto3" json:"client,omitempty"`
+	// The packets back.
+	Back bool `protobuf:"varint,3,opt,name=back,proto3" json:"back,omitempty"`
+	// The switch at which they come in; empty: that of the first function.
+	From string `protobuf:"bytes,4,opt,name=from,proto3" json:"from,omitempty"`
+	// The switch of the host that they are for; empty: that of the last function.
+	To            string `protobuf:"bytes,5,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TraceChainRequest) Reset() {
+	*x = TraceChainRequest{}
+	mi := &file_chain_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TraceChainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TraceChainRequest) ProtoMessage() {}
+
+func (x *TraceChainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_chain_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TraceChainRequest.ProtoReflect.Descriptor instead.
+func (*TraceChainRequest) Descriptor() ([]byte, []int) {
+	return file_chain_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *TraceChainRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *TraceChainRequest) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *TraceChainRequest) GetBack() bool {
+	if x != nil {
+		return x.Back
+	}
+	return false
+}
+
+func (x *TraceChainRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *TraceChainRequest) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+// ChainTrace: the way of packets through a chain.
+type ChainTrace struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Switches and functions, in order.
+	Hops []*ChainHop `protobuf:"bytes,1,rep,name=hops,proto3" json:"hops,omitempty"`
+	// Whether the packets come to the end.
+	Arrives bool `protobuf:"varint,2,opt,name=arrives,proto3" json:"arrives,omitempty"`
+	// What becomes of them, in words.
+	Verdict       string `protobuf:"bytes,3,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChainTrace) Reset() {
+	*x = ChainTrace{}
+	mi := &file_chain_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChainTrace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChainTrace) ProtoMessage() {}
+
+func (x *ChainTrace) ProtoReflect() protoreflect.Message {
+	mi := &file_chain_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChainTrace.ProtoReflect.Descriptor instead.
+func (*ChainTrace) Descriptor() ([]byte, []int) {
+	return file_chain_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ChainTrace) GetHops() []*ChainHop {
+	if x != nil {
+		return x.Hops
+	}
+	return nil
+}
+
+func (x *ChainTrace) GetArrives() bool {
+	if x != nil {
+		return x.Arrives
+	}
+	return false
+}
+
+func (x *ChainTrace) GetVerdict() string {
+	if x != nil {
+		return x.Verdict
+	}
+	return ""
+}
+
+// ChainHop: a switch that packets of a chain pass, or a function.
+type ChainHop struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The function, from 1; 0: a switch.
+	Function uint32 `protobuf:"varint,1,opt,name=function,proto3" json:"function,omitempty"`
+	// Which of its copies, from 1.
+	Copy uint32 `protobuf:"varint,2,opt,name=copy,proto3" json:"copy,omitempty"`
+	// Where packets go on: the port of a function that they go into, or of a switch that they
+	// leave by; absent at the last switch.
+	At *Location `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
+	// Where they come out of a function.
+	Out *Location `protobuf:"bytes,4,opt,name=out,proto3" json:"out,omitempty"`
+	// The VLAN identifier that they leave the switch with; 0: none.
+	Tag uint32 `protobuf:"varint,5,opt,name=tag,proto3" json:"tag,omitempty"`
+	// What is to be said of it, such as that the function is dead and skipped.
+	Note          string `protobuf:"bytes,6,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChainHop) Reset() {
+	*x = ChainHop{}
+	mi := &file_chain_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChainHop) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChainHop) ProtoMessage() {}
+
+func (x *ChainHop) ProtoReflect() protoreflect.Message {
+	mi := &file_chain_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChainHop.ProtoReflect.Descriptor instead.
+func (*ChainHop) Descriptor() ([]byte, []int) {
+	return file_chain_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ChainHop) GetFunction() uint32 {
+	if x != nil {
+		return x.Function
+	}
+	return 0
+}
+
+func (x *ChainHop) GetCopy() uint32 {
+	if x != nil {
+		return x.Copy
+	}
+	return 0
+}
+
+func (x *ChainHop) GetAt() *Location {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *ChainHop) GetOut() *Location {
+	if x != nil {
+		return x.Out
+	}
+	return nil
+}
+
+func (x *ChainHop) GetTag() uint32 {
+	if x != nil {
+		return x.Tag
+	}
+	return 0
+}
+
+func (x *ChainHop) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
 var File_chain_proto protoreflect.FileDescriptor
 
 const file_chain_proto_rawDesc = "" +
@@ -734,7 +1201,48 @@ const file_chain_proto_rawDesc = "" +
 	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x13\n" +
 	"\x11ListChainsRequest\"C\n" +
 	"\x12ListChainsResponse\x12-\n" +
-	"\x06chains\x18\x01 \x03(\v2\x15.weft.v1.ServiceChainR\x06chains2\xd0\v\n" +
+	"\x06chains\x18\x01 \x03(\v2\x15.weft.v1.ServiceChainR\x06chains\"\x96\x01\n" +
+	"\x10PingChainRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12M\n" +
+	"\x05count\x18\x02 \x01(\rB7\x92\xe1\x183\n" +
+	"%how many probes each way, at most 100\x12\acount,c\x1a\x015R\x05count\x12\x1f\n" +
+	"\vinterval_us\x18\x03 \x01(\rR\n" +
+	"intervalUs\";\n" +
+	"\x11PingChainResponse\x12&\n" +
+	"\x04ways\x18\x01 \x03(\v2\x12.weft.v1.ChainPingR\x04ways\"\x83\x02\n" +
+	"\tChainPing\x12\x1a\n" +
+	"\bfunction\x18\x01 \x01(\rR\bfunction\x12\x12\n" +
+	"\x04copy\x18\x02 \x01(\rR\x04copy\x12!\n" +
+	"\x02in\x18\x03 \x01(\v2\x11.weft.v1.LocationR\x02in\x12#\n" +
+	"\x03out\x18\x04 \x01(\v2\x11.weft.v1.LocationR\x03out\x12\x12\n" +
+	"\x04back\x18\x05 \x01(\bR\x04back\x12\x12\n" +
+	"\x04sent\x18\x06 \x01(\rR\x04sent\x12\x1a\n" +
+	"\breceived\x18\a \x01(\rR\breceived\x12\x1b\n" +
+	"\tdelays_us\x18\b \x03(\rR\bdelaysUs\x12\x1d\n" +
+	"\n" +
+	"control_us\x18\t \x01(\rR\tcontrolUs\"\xa3\x03\n" +
+	"\x11TraceChainRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x86\x01\n" +
+	"\x06client\x18\x02 \x01(\tBn\x92\xe1\x18j\n" +
+	"hwhose packets: the client's port, or its address, as the chain's hash (default: those of the first copy)R\x06client\x12*\n" +
+	"\x04back\x18\x03 \x01(\bB\x16\x92\xe1\x18\x12\n" +
+	"\x10the packets backR\x04back\x12`\n" +
+	"\x04from\x18\x04 \x01(\tBL\x92\xe1\x18D\n" +
+	"Bswitch at which they come in (default: that of the first function)\xa0\xe1\x18\x01R\x04from\x12c\n" +
+	"\x02to\x18\x05 \x01(\tBS\x92\xe1\x18K\n" +
+	"Iswitch of the host that they are for (default: that of the last function)\xa0\xe1\x18\x01R\x02to\"g\n" +
+	"\n" +
+	"ChainTrace\x12%\n" +
+	"\x04hops\x18\x01 \x03(\v2\x11.weft.v1.ChainHopR\x04hops\x12\x18\n" +
+	"\aarrives\x18\x02 \x01(\bR\aarrives\x12\x18\n" +
+	"\averdict\x18\x03 \x01(\tR\averdict\"\xa8\x01\n" +
+	"\bChainHop\x12\x1a\n" +
+	"\bfunction\x18\x01 \x01(\rR\bfunction\x12\x12\n" +
+	"\x04copy\x18\x02 \x01(\rR\x04copy\x12!\n" +
+	"\x02at\x18\x03 \x01(\v2\x11.weft.v1.LocationR\x02at\x12#\n" +
+	"\x03out\x18\x04 \x01(\v2\x11.weft.v1.LocationR\x03out\x12\x10\n" +
+	"\x03tag\x18\x05 \x01(\rR\x03tag\x12\x12\n" +
+	"\x04note\x18\x06 \x01(\tR\x04note2\xcb\x14\n" +
 	"\x05Chain\x12\xc9\x02\n" +
 	"\bSetChain\x12\x18.weft.v1.SetChainRequest\x1a\x15.weft.v1.ServiceChain\"\x8b\x02\xea\xe0\x18(\b\x02\x10\x01\x1a\x00\"\tchain add*\x15POST /v1/chains chain\x82\xe1\x18\xda\x01\n" +
 	",Add a chain, or replace the one of that name\x1a\xa3\x01weft chain add inspect --match udp,udp_dst=5001 --via 3:4,3:5\n" +
@@ -744,15 +1252,30 @@ const file_chain_proto_rawDesc = "" +
 	"\n" +
 	"ListChains\x12\x1a.weft.v1.ListChainsRequest\x1a\x1b.weft.v1.ListChainsResponse\"n\xea\xe0\x18&\b\x01\x1a\x06:\x04name\"\n" +
 	"chain list*\x0eGET /v1/chains\x82\xe1\x18@\n" +
-	"\x1dList chains, and how they are\x1a\x17weft chain list -o json\"\x06[NAME]\x1a\xcc\x05\xf2\xe0\x18\xc7\x05\b\x01\x1a\xc2\x05\n" +
+	"\x1dList chains, and how they are\x1a\x17weft chain list -o json\"\x06[NAME]\x12\xa5\x04\n" +
+	"\tPingChain\x12\x19.weft.v1.PingChainRequest\x1a\x1a.weft.v1.PingChainResponse\"\xe0\x03\xea\xe0\x18-\b\x02\x1a\x00\"\n" +
+	"chain ping*\x1bPOST /v1/chains/{name}:ping\x82\xe1\x18\xaa\x03\n" +
+	"7Send probes through the functions of a chain, both ways\x12\xa9\x02Send frames through every copy of every function, both ways, and show how long they\n" +
+	"take, and how many are lost. The way from the controller to the switches and back is\n" +
+	"measured and taken off. A function that takes IP only, as a router does, sends none on.\n" +
+	"Exit status 1 if any does not come back.\x1a=weft chain ping inspect\n" +
+	"weft chain ping inspect -c 20 -o json\"\x04NAME\x12\xb8\x04\n" +
+	"\n" +
+	"TraceChain\x12\x1a.weft.v1.TraceChainRequest\x1a\x13.weft.v1.ChainTrace\"\xf8\x03\xea\xe0\x18/\b\x01\x1a\x00\"\vchain trace*\x1cPOST /v1/chains/{name}:trace\x82\xe1\x18\xc0\x03\n" +
+	"2Show the way of a client's packets through a chain\x12\xff\x01Show which switches and functions a client's packets pass, in order, with the tags that\n" +
+	"they have between switches, and which functions are skipped because they are dead.\n" +
+	"With copies, --client says whose packets: a port or an address, as the chain's hash.\x1a\x81\x01weft chain trace inspect\n" +
+	"weft chain trace both --client 10.0.0.7 --from s1 --to s4\n" +
+	"weft chain trace both --client 10.0.0.7 --back\"\x04NAME\x1a\xe4\x05\xf2\xe0\x18\xdf\x05\b\x01\x1a\xda\x05\n" +
 	"\x05chain\x1a3Lead packets through network functions behind ports\"\xa3\x03Lead packets through network functions behind ports of switches, one function\n" +
 	"after the other; packets back pass them in the reverse order. A function may have\n" +
 	"copies: each client's packets, in both directions, go through one of them.\n" +
 	"Functions send on by one port what comes in by the other, or back by the same\n" +
 	"port. Add the chain before its functions forward: from then on only packets of\n" +
-	"the chain pass their ports.*\xd5\x01weft chain add inspect --match udp,udp_dst=5001 --via 3:4,3:5\n" +
+	"the chain pass their ports.*\xed\x01weft chain add inspect --match udp,udp_dst=5001 --via 3:4,3:5\n" +
 	"weft chain add copies --match ip,ipv4_dst=10.0.0.2 --via 3:4,3:5+3:6,3:7 --via 4:9 --on-failure block\n" +
 	"weft chain list -o json\n" +
+	"weft chain ping inspect\n" +
 	"weft chain delete inspect2\x06chainsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
@@ -767,7 +1290,7 @@ func file_chain_proto_rawDescGZIP() []byte {
 	return file_chain_proto_rawDescData
 }
 
-var file_chain_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_chain_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_chain_proto_goTypes = []any{
 	(*ServiceChain)(nil),        // 0: weft.v1.ServiceChain
 	(*ChainFunction)(nil),       // 1: weft.v1.ChainFunction
@@ -780,32 +1303,48 @@ var file_chain_proto_goTypes = []any{
 	(*DeleteChainResponse)(nil), // 8: weft.v1.DeleteChainResponse
 	(*ListChainsRequest)(nil),   // 9: weft.v1.ListChainsRequest
 	(*ListChainsResponse)(nil),  // 10: weft.v1.ListChainsResponse
-	nil,                         // 11: weft.v1.ServiceChain.MatchEntry
-	(*Location)(nil),            // 12: weft.v1.Location
+	(*PingChainRequest)(nil),    // 11: weft.v1.PingChainRequest
+	(*PingChainResponse)(nil),   // 12: weft.v1.PingChainResponse
+	(*ChainPing)(nil),           // 13: weft.v1.ChainPing
+	(*TraceChainRequest)(nil),   // 14: weft.v1.TraceChainRequest
+	(*ChainTrace)(nil),          // 15: weft.v1.ChainTrace
+	(*ChainHop)(nil),            // 16: weft.v1.ChainHop
+	nil,                         // 17: weft.v1.ServiceChain.MatchEntry
+	(*Location)(nil),            // 18: weft.v1.Location
 }
 var file_chain_proto_depIdxs = []int32{
-	11, // 0: weft.v1.ServiceChain.match:type_name -> weft.v1.ServiceChain.MatchEntry
+	17, // 0: weft.v1.ServiceChain.match:type_name -> weft.v1.ServiceChain.MatchEntry
 	1,  // 1: weft.v1.ServiceChain.functions:type_name -> weft.v1.ChainFunction
 	2,  // 2: weft.v1.ChainFunction.copies:type_name -> weft.v1.ChainCopy
-	12, // 3: weft.v1.ChainCopy.in:type_name -> weft.v1.Location
-	12, // 4: weft.v1.ChainCopy.out:type_name -> weft.v1.Location
-	12, // 5: weft.v1.ChainProbe.in:type_name -> weft.v1.Location
-	12, // 6: weft.v1.ChainProbe.out:type_name -> weft.v1.Location
-	12, // 7: weft.v1.ChainTag.at:type_name -> weft.v1.Location
-	12, // 8: weft.v1.ChainPortChanged.at:type_name -> weft.v1.Location
+	18, // 3: weft.v1.ChainCopy.in:type_name -> weft.v1.Location
+	18, // 4: weft.v1.ChainCopy.out:type_name -> weft.v1.Location
+	18, // 5: weft.v1.ChainProbe.in:type_name -> weft.v1.Location
+	18, // 6: weft.v1.ChainProbe.out:type_name -> weft.v1.Location
+	18, // 7: weft.v1.ChainTag.at:type_name -> weft.v1.Location
+	18, // 8: weft.v1.ChainPortChanged.at:type_name -> weft.v1.Location
 	0,  // 9: weft.v1.SetChainRequest.chain:type_name -> weft.v1.ServiceChain
 	0,  // 10: weft.v1.ListChainsResponse.chains:type_name -> weft.v1.ServiceChain
-	6,  // 11: weft.v1.Chain.SetChain:input_type -> weft.v1.SetChainRequest
-	7,  // 12: weft.v1.Chain.DeleteChain:input_type -> weft.v1.DeleteChainRequest
-	9,  // 13: weft.v1.Chain.ListChains:input_type -> weft.v1.ListChainsRequest
-	0,  // 14: weft.v1.Chain.SetChain:output_type -> weft.v1.ServiceChain
-	8,  // 15: weft.v1.Chain.DeleteChain:output_type -> weft.v1.DeleteChainResponse
-	10, // 16: weft.v1.Chain.ListChains:output_type -> weft.v1.ListChainsResponse
-	14, // [14:17] is the sub-list for method output_type
-	11, // [11:14] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	13, // 11: weft.v1.PingChainResponse.ways:type_name -> weft.v1.ChainPing
+	18, // 12: weft.v1.ChainPing.in:type_name -> weft.v1.Location
+	18, // 13: weft.v1.ChainPing.out:type_name -> weft.v1.Location
+	16, // 14: weft.v1.ChainTrace.hops:type_name -> weft.v1.ChainHop
+	18, // 15: weft.v1.ChainHop.at:type_name -> weft.v1.Location
+	18, // 16: weft.v1.ChainHop.out:type_name -> weft.v1.Location
+	6,  // 17: weft.v1.Chain.SetChain:input_type -> weft.v1.SetChainRequest
+	7,  // 18: weft.v1.Chain.DeleteChain:input_type -> weft.v1.DeleteChainRequest
+	9,  // 19: weft.v1.Chain.ListChains:input_type -> weft.v1.ListChainsRequest
+	11, // 20: weft.v1.Chain.PingChain:input_type -> weft.v1.PingChainRequest
+	14, // 21: weft.v1.Chain.TraceChain:input_type -> weft.v1.TraceChainRequest
+	0,  // 22: weft.v1.Chain.SetChain:output_type -> weft.v1.ServiceChain
+	8,  // 23: weft.v1.Chain.DeleteChain:output_type -> weft.v1.DeleteChainResponse
+	10, // 24: weft.v1.Chain.ListChains:output_type -> weft.v1.ListChainsResponse
+	12, // 25: weft.v1.Chain.PingChain:output_type -> weft.v1.PingChainResponse
+	15, // 26: weft.v1.Chain.TraceChain:output_type -> weft.v1.ChainTrace
+	22, // [22:27] is the sub-list for method output_type
+	17, // [17:22] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_chain_proto_init() }
@@ -821,7 +1360,7 @@ func file_chain_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_chain_proto_rawDesc), len(file_chain_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

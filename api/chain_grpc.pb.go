@@ -22,6 +22,8 @@ const (
 	Chain_SetChain_FullMethodName    = "/weft.v1.Chain/SetChain"
 	Chain_DeleteChain_FullMethodName = "/weft.v1.Chain/DeleteChain"
 	Chain_ListChains_FullMethodName  = "/weft.v1.Chain/ListChains"
+	Chain_PingChain_FullMethodName   = "/weft.v1.Chain/PingChain"
+	Chain_TraceChain_FullMethodName  = "/weft.v1.Chain/TraceChain"
 )
 
 // ChainClient is the client API for Chain service.
@@ -37,6 +39,13 @@ type ChainClient interface {
 	DeleteChain(ctx context.Context, in *DeleteChainRequest, opts ...grpc.CallOption) (*DeleteChainResponse, error)
 	// The chains, by name.
 	ListChains(ctx context.Context, in *ListChainsRequest, opts ...grpc.CallOption) (*ListChainsResponse, error)
+	// Sends probes through the functions of a chain, both ways, and answers when they have come
+	// back, or the time is over. NotFound if there is no such chain; FailedPrecondition if
+	// chain.probe_interval is 0, with which no probe comes back.
+	PingChain(ctx context.Context, in *PingChainRequest, opts ...grpc.CallOption) (*PingChainResponse, error)
+	// The way of a client's packets through a chain: switches, tags and functions, as the
+	// switches are to have it. NotFound if there is no such chain or switch.
+	TraceChain(ctx context.Context, in *TraceChainRequest, opts ...grpc.CallOption) (*ChainTrace, error)
 }
 
 type chainClient struct {
@@ -77,6 +86,26 @@ func (c *chainClient) ListChains(ctx context.Context, in *ListChainsRequest, opt
 	return out, nil
 }
 
+func (c *chainClient) PingChain(ctx context.Context, in *PingChainRequest, opts ...grpc.CallOption) (*PingChainResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PingChainResponse)
+	err := c.cc.Invoke(ctx, Chain_PingChain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *chainClient) TraceChain(ctx context.Context, in *TraceChainRequest, opts ...grpc.CallOption) (*ChainTrace, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ChainTrace)
+	err := c.cc.Invoke(ctx, Chain_TraceChain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ChainServer is the server API for Chain service.
 // All implementations must embed UnimplementedChainServer
 // for forward compatibility.
@@ -90,6 +119,13 @@ type ChainServer interface {
 	DeleteChain(context.Context, *DeleteChainRequest) (*DeleteChainResponse, error)
 	// The chains, by name.
 	ListChains(context.Context, *ListChainsRequest) (*ListChainsResponse, error)
+	// Sends probes through the functions of a chain, both ways, and answers when they have come
+	// back, or the time is over. NotFound if there is no such chain; FailedPrecondition if
+	// chain.probe_interval is 0, with which no probe comes back.
+	PingChain(context.Context, *PingChainRequest) (*PingChainResponse, error)
+	// The way of a client's packets through a chain: switches, tags and functions, as the
+	// switches are to have it. NotFound if there is no such chain or switch.
+	TraceChain(context.Context, *TraceChainRequest) (*ChainTrace, error)
 	mustEmbedUnimplementedChainServer()
 }
 
@@ -108,6 +144,12 @@ func (UnimplementedChainServer) DeleteChain(context.Context, *DeleteChainRequest
 }
 func (UnimplementedChainServer) ListChains(context.Context, *ListChainsRequest) (*ListChainsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListChains not implemented")
+}
+func (UnimplementedChainServer) PingChain(context.Context, *PingChainRequest) (*PingChainResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method PingChain not implemented")
+}
+func (UnimplementedChainServer) TraceChain(context.Context, *TraceChainRequest) (*ChainTrace, error) {
+	return nil, status.Error(codes.Unimplemented, "method TraceChain not implemented")
 }
 func (UnimplementedChainServer) mustEmbedUnimplementedChainServer() {}
 func (UnimplementedChainServer) testEmbeddedByValue()               {}
@@ -184,6 +226,42 @@ func _Chain_ListChains_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Chain_PingChain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PingChainRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ChainServer).PingChain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Chain_PingChain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ChainServer).PingChain(ctx, req.(*PingChainRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Chain_TraceChain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TraceChainRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ChainServer).TraceChain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Chain_TraceChain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ChainServer).TraceChain(ctx, req.(*TraceChainRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Chain_ServiceDesc is the grpc.ServiceDesc for Chain service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -202,6 +280,14 @@ var Chain_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListChains",
 			Handler:    _Chain_ListChains_Handler,
+		},
+		{
+			MethodName: "PingChain",
+			Handler:    _Chain_PingChain_Handler,
+		},
+		{
+			MethodName: "TraceChain",
+			Handler:    _Chain_TraceChain_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

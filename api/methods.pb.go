@@ -41,6 +41,13 @@ var (
 	DeleteChain = Method[DeleteChainRequest, DeleteChainResponse]{"chain.DeleteChain"}
 	// The chains, by name.
 	ListChains = Method[ListChainsRequest, ListChainsResponse]{"chain.ListChains"}
+	// Sends probes through the functions of a chain, both ways, and answers when they have come
+	// back, or the time is over. NotFound if there is no such chain; FailedPrecondition if
+	// chain.probe_interval is 0, with which no probe comes back.
+	PingChain = Method[PingChainRequest, PingChainResponse]{"chain.PingChain"}
+	// The way of a client's packets through a chain: switches, tags and functions, as the
+	// switches are to have it. NotFound if there is no such chain or switch.
+	TraceChain = Method[TraceChainRequest, ChainTrace]{"chain.TraceChain"}
 )
 
 // The methods of Discovery.
@@ -463,6 +470,8 @@ var methods = []AnyMethod{
 	SetChain,
 	DeleteChain,
 	ListChains,
+	PingChain,
+	TraceChain,
 	ListLinks,
 	ListPortRoles,
 	AllowLink,
@@ -634,7 +643,8 @@ var (
 	// what one instance has programmed, for the other instances of
 	// forwarding: any of them may carry it on.
 	RoutesSharedEvent = Subject[RoutesShared]{Name: "forwarding.RoutesShared"}
-	// the number of replicas of a worker changes, or could not be changed.
+	// the number of replicas of a worker changes, or could not be changed, or no
+	// number reaches the target.
 	ScalingDecidedEvent = Subject[ScalingDecided]{Name: "gateway.ScalingDecided", Clients: true}
 	// a switch answers again, or has stopped answering in time.
 	HeartbeatChangedEvent = Subject[HeartbeatChanged]{Name: "heartbeat.HeartbeatChanged", Clients: true}

@@ -258,7 +258,13 @@ type Work struct {
 	// Arrivals per second over the last ten seconds; likewise.
 	Rate float64 `protobuf:"fixed64,11,opt,name=rate,proto3" json:"rate,omitempty"`
 	// Index of dispersion of the arrivals over times of 10 ms to 10 s.
-	Dispersion    []*WorkDispersion `protobuf:"bytes,12,rep,name=dispersion,proto3" json:"dispersion,omitempty"`
+	Dispersion []*WorkDispersion `protobuf:"bytes,12,rep,name=dispersion,proto3" json:"dispersion,omitempty"`
+	// Histogram of the service times that were measured, rising, without empty buckets: sixteen
+	// to each doubling, from 128 ns to 17 s.
+	Times []*WorkTimes `protobuf:"bytes,13,rep,name=times,proto3" json:"times,omitempty"`
+	// Of a stage, likewise: times between the arrival of packets in the process and the end of
+	// its last stage there, for packets that this stage is the first of.
+	Passages      []*WorkTimes `protobuf:"bytes,14,rep,name=passages,proto3" json:"passages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -377,6 +383,84 @@ func (x *Work) GetDispersion() []*WorkDispersion {
 	return nil
 }
 
+func (x *Work) GetTimes() []*WorkTimes {
+	if x != nil {
+		return x.Times
+	}
+	return nil
+}
+
+func (x *Work) GetPassages() []*WorkTimes {
+	if x != nil {
+		return x.Passages
+	}
+	return nil
+}
+
+// A bucket of a histogram of times.
+type WorkTimes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// From which time on, in seconds.
+	From float64 `protobuf:"fixed64,1,opt,name=from,proto3" json:"from,omitempty"`
+	// Up to which time.
+	To float64 `protobuf:"fixed64,2,opt,name=to,proto3" json:"to,omitempty"`
+	// How many times were in it.
+	Count         uint64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkTimes) Reset() {
+	*x = WorkTimes{}
+	mi := &file_work_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkTimes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkTimes) ProtoMessage() {}
+
+func (x *WorkTimes) ProtoReflect() protoreflect.Message {
+	mi := &file_work_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkTimes.ProtoReflect.Descriptor instead.
+func (*WorkTimes) Descriptor() ([]byte, []int) {
+	return file_work_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *WorkTimes) GetFrom() float64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *WorkTimes) GetTo() float64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *WorkTimes) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 // The index of dispersion over one time: the variance of the arrivals in it, to their mean.
 type WorkDispersion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -390,7 +474,7 @@ type WorkDispersion struct {
 
 func (x *WorkDispersion) Reset() {
 	*x = WorkDispersion{}
-	mi := &file_work_proto_msgTypes[4]
+	mi := &file_work_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -402,7 +486,7 @@ func (x *WorkDispersion) String() string {
 func (*WorkDispersion) ProtoMessage() {}
 
 func (x *WorkDispersion) ProtoReflect() protoreflect.Message {
-	mi := &file_work_proto_msgTypes[4]
+	mi := &file_work_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -415,7 +499,7 @@ func (x *WorkDispersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkDispersion.ProtoReflect.Descriptor instead.
 func (*WorkDispersion) Descriptor() ([]byte, []int) {
-	return file_work_proto_rawDescGZIP(), []int{4}
+	return file_work_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *WorkDispersion) GetSeconds() float64 {
@@ -441,7 +525,7 @@ type GetScalingRequest struct {
 
 func (x *GetScalingRequest) Reset() {
 	*x = GetScalingRequest{}
-	mi := &file_work_proto_msgTypes[5]
+	mi := &file_work_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -453,7 +537,7 @@ func (x *GetScalingRequest) String() string {
 func (*GetScalingRequest) ProtoMessage() {}
 
 func (x *GetScalingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_work_proto_msgTypes[5]
+	mi := &file_work_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -466,7 +550,7 @@ func (x *GetScalingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScalingRequest.ProtoReflect.Descriptor instead.
 func (*GetScalingRequest) Descriptor() ([]byte, []int) {
-	return file_work_proto_rawDescGZIP(), []int{5}
+	return file_work_proto_rawDescGZIP(), []int{6}
 }
 
 // The answer of GetScaling.
@@ -476,8 +560,7 @@ type GetScalingResponse struct {
 	Process string `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
 	// The workers that are autoscaled, by name.
 	Workers []*ScaledWorker `protobuf:"bytes,2,rep,name=workers,proto3" json:"workers,omitempty"`
-	// The last decisions, oldest first; at most 100, and none from before the process that
-	// decides started.
+	// The last decisions, oldest first; at most 100. They outlive the process that decides.
 	Decisions     []*ScalingDecision `protobuf:"bytes,3,rep,name=decisions,proto3" json:"decisions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -485,7 +568,7 @@ type GetScalingResponse struct {
 
 func (x *GetScalingResponse) Reset() {
 	*x = GetScalingResponse{}
-	mi := &file_work_proto_msgTypes[6]
+	mi := &file_work_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -497,7 +580,7 @@ func (x *GetScalingResponse) String() string {
 func (*GetScalingResponse) ProtoMessage() {}
 
 func (x *GetScalingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_work_proto_msgTypes[6]
+	mi := &file_work_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -510,7 +593,7 @@ func (x *GetScalingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetScalingResponse.ProtoReflect.Descriptor instead.
 func (*GetScalingResponse) Descriptor() ([]byte, []int) {
-	return file_work_proto_rawDescGZIP(), []int{6}
+	return file_work_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetScalingResponse) GetProcess() string {
@@ -564,14 +647,28 @@ type ScaledWorker struct {
 	// What that may be, in microseconds.
 	TargetUs float64 `protobuf:"fixed64,13,opt,name=target_us,json=targetUs,proto3" json:"target_us,omitempty"`
 	// When the figures were taken, RFC 3339; empty if they were not yet.
-	Taken         string `protobuf:"bytes,14,opt,name=taken,proto3" json:"taken,omitempty"`
+	Taken string `protobuf:"bytes,14,opt,name=taken,proto3" json:"taken,omitempty"`
+	// Predicted time with the replicas that there are, in microseconds; 0 if it is not known.
+	PredictedNowUs float64 `protobuf:"fixed64,15,opt,name=predicted_now_us,json=predictedNowUs,proto3" json:"predicted_now_us,omitempty"`
+	// What packets took, in microseconds: the same mean or percentile, over the last whole minute
+	// with enough of them; 0 before one.
+	MeasuredUs float64 `protobuf:"fixed64,16,opt,name=measured_us,json=measuredUs,proto3" json:"measured_us,omitempty"`
+	// How many packets were measured for that.
+	Measured uint64 `protobuf:"varint,17,opt,name=measured,proto3" json:"measured,omitempty"`
+	// How far off the prediction was in the last hour: the median over its minutes of the
+	// difference of predicted and measured, as a share of what was measured.
+	Error float64 `protobuf:"fixed64,18,opt,name=error,proto3" json:"error,omitempty"`
+	// How many minutes that is of.
+	ErrorMinutes uint32 `protobuf:"varint,19,opt,name=error_minutes,json=errorMinutes,proto3" json:"error_minutes,omitempty"`
+	// Why no number of replicas reaches the target; empty if one does.
+	Unreachable   string `protobuf:"bytes,20,opt,name=unreachable,proto3" json:"unreachable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ScaledWorker) Reset() {
 	*x = ScaledWorker{}
-	mi := &file_work_proto_msgTypes[7]
+	mi := &file_work_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -583,7 +680,7 @@ func (x *ScaledWorker) String() string {
 func (*ScaledWorker) ProtoMessage() {}
 
 func (x *ScaledWorker) ProtoReflect() protoreflect.Message {
-	mi := &file_work_proto_msgTypes[7]
+	mi := &file_work_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -596,7 +693,7 @@ func (x *ScaledWorker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaledWorker.ProtoReflect.Descriptor instead.
 func (*ScaledWorker) Descriptor() ([]byte, []int) {
-	return file_work_proto_rawDescGZIP(), []int{7}
+	return file_work_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ScaledWorker) GetWorker() string {
@@ -697,7 +794,50 @@ func (x *ScaledWorker) GetTaken() string {
 	return ""
 }
 
-// A change of the number of replicas that was decided.
+func (x *ScaledWorker) GetPredictedNowUs() float64 {
+	if x != nil {
+		return x.PredictedNowUs
+	}
+	return 0
+}
+
+func (x *ScaledWorker) GetMeasuredUs() float64 {
+	if x != nil {
+		return x.MeasuredUs
+	}
+	return 0
+}
+
+func (x *ScaledWorker) GetMeasured() uint64 {
+	if x != nil {
+		return x.Measured
+	}
+	return 0
+}
+
+func (x *ScaledWorker) GetError() float64 {
+	if x != nil {
+		return x.Error
+	}
+	return 0
+}
+
+func (x *ScaledWorker) GetErrorMinutes() uint32 {
+	if x != nil {
+		return x.ErrorMinutes
+	}
+	return 0
+}
+
+func (x *ScaledWorker) GetUnreachable() string {
+	if x != nil {
+		return x.Unreachable
+	}
+	return ""
+}
+
+// A change of the number of replicas that was decided; or, from and to the same number, that
+// no number reaches the target, and that one does again.
 type ScalingDecision struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// RFC 3339.
@@ -718,7 +858,7 @@ type ScalingDecision struct {
 
 func (x *ScalingDecision) Reset() {
 	*x = ScalingDecision{}
-	mi := &file_work_proto_msgTypes[8]
+	mi := &file_work_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +870,7 @@ func (x *ScalingDecision) String() string {
 func (*ScalingDecision) ProtoMessage() {}
 
 func (x *ScalingDecision) ProtoReflect() protoreflect.Message {
-	mi := &file_work_proto_msgTypes[8]
+	mi := &file_work_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +883,7 @@ func (x *ScalingDecision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScalingDecision.ProtoReflect.Descriptor instead.
 func (*ScalingDecision) Descriptor() ([]byte, []int) {
-	return file_work_proto_rawDescGZIP(), []int{8}
+	return file_work_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ScalingDecision) GetTime() string {
@@ -788,7 +928,8 @@ func (x *ScalingDecision) GetError() string {
 	return ""
 }
 
-// ScalingDecided: the number of replicas of a worker changes, or could not be changed.
+// ScalingDecided: the number of replicas of a worker changes, or could not be changed, or no
+// number reaches the target.
 type ScalingDecided struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What was decided.
@@ -799,7 +940,7 @@ type ScalingDecided struct {
 
 func (x *ScalingDecided) Reset() {
 	*x = ScalingDecided{}
-	mi := &file_work_proto_msgTypes[9]
+	mi := &file_work_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +952,7 @@ func (x *ScalingDecided) String() string {
 func (*ScalingDecided) ProtoMessage() {}
 
 func (x *ScalingDecided) ProtoReflect() protoreflect.Message {
-	mi := &file_work_proto_msgTypes[9]
+	mi := &file_work_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +965,7 @@ func (x *ScalingDecided) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScalingDecided.ProtoReflect.Descriptor instead.
 func (*ScalingDecided) Descriptor() ([]byte, []int) {
-	return file_work_proto_rawDescGZIP(), []int{9}
+	return file_work_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ScalingDecided) GetDecision() *ScalingDecision {
@@ -857,7 +998,7 @@ const file_work_proto_rawDesc = "" +
 	"\x04work\x18\b \x03(\v2\r.weft.v1.WorkR\x04work\x12\x14\n" +
 	"\x05ready\x18\t \x01(\bR\x05ready\x12-\n" +
 	"\x06limits\x18\n" +
-	" \x03(\v2\x15.weft.v1.LimitReachedR\x06limits\"\xe8\x02\n" +
+	" \x03(\v2\x15.weft.v1.LimitReachedR\x06limits\"\xc2\x03\n" +
 	"\x04Work\x12\x18\n" +
 	"\aservice\x18\x01 \x01(\tR\aservice\x12\x12\n" +
 	"\x04work\x18\x02 \x01(\tR\x04work\x12\x16\n" +
@@ -873,7 +1014,13 @@ const file_work_proto_rawDesc = "" +
 	"\x04rate\x18\v \x01(\x01R\x04rate\x127\n" +
 	"\n" +
 	"dispersion\x18\f \x03(\v2\x17.weft.v1.WorkDispersionR\n" +
-	"dispersion\"@\n" +
+	"dispersion\x12(\n" +
+	"\x05times\x18\r \x03(\v2\x12.weft.v1.WorkTimesR\x05times\x12.\n" +
+	"\bpassages\x18\x0e \x03(\v2\x12.weft.v1.WorkTimesR\bpassages\"E\n" +
+	"\tWorkTimes\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x01R\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x01R\x02to\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x04R\x05count\"@\n" +
 	"\x0eWorkDispersion\x12\x18\n" +
 	"\aseconds\x18\x01 \x01(\x01R\aseconds\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x01R\x05index\"\x13\n" +
@@ -881,7 +1028,7 @@ const file_work_proto_rawDesc = "" +
 	"\x12GetScalingResponse\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\tR\aprocess\x12/\n" +
 	"\aworkers\x18\x02 \x03(\v2\x15.weft.v1.ScaledWorkerR\aworkers\x126\n" +
-	"\tdecisions\x18\x03 \x03(\v2\x18.weft.v1.ScalingDecisionR\tdecisions\"\xf3\x02\n" +
+	"\tdecisions\x18\x03 \x03(\v2\x18.weft.v1.ScalingDecisionR\tdecisions\"\xb7\x04\n" +
 	"\fScaledWorker\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\tR\x06worker\x12\x10\n" +
 	"\x03min\x18\x02 \x01(\rR\x03min\x12\x10\n" +
@@ -898,7 +1045,14 @@ const file_work_proto_rawDesc = "" +
 	"\vutilisation\x18\v \x01(\x01R\vutilisation\x12!\n" +
 	"\fpredicted_us\x18\f \x01(\x01R\vpredictedUs\x12\x1b\n" +
 	"\ttarget_us\x18\r \x01(\x01R\btargetUs\x12\x14\n" +
-	"\x05taken\x18\x0e \x01(\tR\x05taken\"\x8f\x01\n" +
+	"\x05taken\x18\x0e \x01(\tR\x05taken\x12(\n" +
+	"\x10predicted_now_us\x18\x0f \x01(\x01R\x0epredictedNowUs\x12\x1f\n" +
+	"\vmeasured_us\x18\x10 \x01(\x01R\n" +
+	"measuredUs\x12\x1a\n" +
+	"\bmeasured\x18\x11 \x01(\x04R\bmeasured\x12\x14\n" +
+	"\x05error\x18\x12 \x01(\x01R\x05error\x12#\n" +
+	"\rerror_minutes\x18\x13 \x01(\rR\ferrorMinutes\x12 \n" +
+	"\vunreachable\x18\x14 \x01(\tR\vunreachable\"\x8f\x01\n" +
 	"\x0fScalingDecision\x12\x12\n" +
 	"\x04time\x18\x01 \x01(\tR\x04time\x12\x16\n" +
 	"\x06worker\x18\x02 \x01(\tR\x06worker\x12\x12\n" +
@@ -922,33 +1076,36 @@ func file_work_proto_rawDescGZIP() []byte {
 	return file_work_proto_rawDescData
 }
 
-var file_work_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_work_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_work_proto_goTypes = []any{
 	(*GetWorkRequest)(nil),     // 0: weft.v1.GetWorkRequest
 	(*GetWorkResponse)(nil),    // 1: weft.v1.GetWorkResponse
 	(*ProcessWork)(nil),        // 2: weft.v1.ProcessWork
 	(*Work)(nil),               // 3: weft.v1.Work
-	(*WorkDispersion)(nil),     // 4: weft.v1.WorkDispersion
-	(*GetScalingRequest)(nil),  // 5: weft.v1.GetScalingRequest
-	(*GetScalingResponse)(nil), // 6: weft.v1.GetScalingResponse
-	(*ScaledWorker)(nil),       // 7: weft.v1.ScaledWorker
-	(*ScalingDecision)(nil),    // 8: weft.v1.ScalingDecision
-	(*ScalingDecided)(nil),     // 9: weft.v1.ScalingDecided
-	(*LimitReached)(nil),       // 10: weft.v1.LimitReached
+	(*WorkTimes)(nil),          // 4: weft.v1.WorkTimes
+	(*WorkDispersion)(nil),     // 5: weft.v1.WorkDispersion
+	(*GetScalingRequest)(nil),  // 6: weft.v1.GetScalingRequest
+	(*GetScalingResponse)(nil), // 7: weft.v1.GetScalingResponse
+	(*ScaledWorker)(nil),       // 8: weft.v1.ScaledWorker
+	(*ScalingDecision)(nil),    // 9: weft.v1.ScalingDecision
+	(*ScalingDecided)(nil),     // 10: weft.v1.ScalingDecided
+	(*LimitReached)(nil),       // 11: weft.v1.LimitReached
 }
 var file_work_proto_depIdxs = []int32{
 	2,  // 0: weft.v1.GetWorkResponse.processes:type_name -> weft.v1.ProcessWork
 	3,  // 1: weft.v1.ProcessWork.work:type_name -> weft.v1.Work
-	10, // 2: weft.v1.ProcessWork.limits:type_name -> weft.v1.LimitReached
-	4,  // 3: weft.v1.Work.dispersion:type_name -> weft.v1.WorkDispersion
-	7,  // 4: weft.v1.GetScalingResponse.workers:type_name -> weft.v1.ScaledWorker
-	8,  // 5: weft.v1.GetScalingResponse.decisions:type_name -> weft.v1.ScalingDecision
-	8,  // 6: weft.v1.ScalingDecided.decision:type_name -> weft.v1.ScalingDecision
-	7,  // [7:7] is the sub-list for method output_type
-	7,  // [7:7] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	11, // 2: weft.v1.ProcessWork.limits:type_name -> weft.v1.LimitReached
+	5,  // 3: weft.v1.Work.dispersion:type_name -> weft.v1.WorkDispersion
+	4,  // 4: weft.v1.Work.times:type_name -> weft.v1.WorkTimes
+	4,  // 5: weft.v1.Work.passages:type_name -> weft.v1.WorkTimes
+	8,  // 6: weft.v1.GetScalingResponse.workers:type_name -> weft.v1.ScaledWorker
+	9,  // 7: weft.v1.GetScalingResponse.decisions:type_name -> weft.v1.ScalingDecision
+	9,  // 8: weft.v1.ScalingDecided.decision:type_name -> weft.v1.ScalingDecision
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_work_proto_init() }
@@ -964,7 +1121,7 @@ func file_work_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_work_proto_rawDesc), len(file_work_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -57,6 +57,9 @@ func (n *Node) liveWork(now time.Time) *api.ProcessWork {
 		for _, d := range o.Dispersion(now) {
 			w.Dispersion = append(w.Dispersion, &api.WorkDispersion{Seconds: d.Over.Seconds(), Index: d.Index})
 		}
+		for _, b := range o.Histogram() {
+			w.Times = append(w.Times, &api.WorkTimes{From: b.From.Seconds(), To: b.To.Seconds(), Count: uint64(b.Count)})
+		}
 		p.Work = append(p.Work, w)
 	}
 	return p

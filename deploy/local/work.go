@@ -1,9 +1,12 @@
 package local
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weft-sdn/weft/internal/loglinear"
 )
 
 // Work counts the work of one kind: the packets of a stage, or the calls of a
@@ -12,8 +15,9 @@ type Work struct {
 	count    atomic.Uint64
 	arrivals atomic.Pointer[arrivals] // nil before the first
 
-	mu    sync.Mutex // guards what follows
-	times Times
+	mu      sync.Mutex // guards what follows
+	times   Times
+	buckets *[loglinear.Buckets]uint32 // of measured service times; nil before the first
 }
 
 // Times are sums over the arrivals that were measured. Units are seconds.
@@ -79,7 +83,35 @@ func (w *Work) took(d time.Duration) {
 	w.times.Count++
 	w.times.Sum += s
 	w.times.Squares += s * s
+	if w.buckets == nil {
+		w.buckets = new([loglinear.Buckets]uint32)
+	}
+	if n := &w.buckets[loglinear.Of(d)]; *n < math.MaxUint32 {
+		*n++
+	}
 	w.mu.Unlock()
+}
+
+// Bucket is how many measured service times were from one time to another.
+type Bucket struct {
+	From, To time.Duration
+	Count    uint32
+}
+
+// Histogram returns the measured service times, without empty buckets.
+func (w *Work) Histogram() (list []Bucket) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.buckets == nil {
+		return nil
+	}
+	for i, n := range w.buckets {
+		if n > 0 {
+			from, to := loglinear.Bounds(i)
+			list = append(list, Bucket{from, to, n})
+		}
+	}
+	return list
 }
 
 // waited records a measured waiting time. One below zero, after a step of the

@@ -103,3 +103,26 @@ func TestTimes(t *testing.T) {
 		t.Errorf("%d of 64,000 are measured, want 1 in 64", n)
 	}
 }
+
+// The histogram of service times has them in buckets that are at most 6 % wide, and
+// takes no memory but at the first.
+func TestWorkHistogram(t *testing.T) {
+	w := &Work{}
+	if w.Histogram() != nil {
+		t.Error("a histogram of nothing")
+	}
+	took := []time.Duration{50, 3 * time.Microsecond, 3*time.Microsecond + 10, time.Millisecond, time.Minute}
+	for _, d := range took {
+		w.took(d)
+	}
+	total := uint32(0)
+	for _, b := range w.Histogram() {
+		total += b.Count
+	}
+	if list := w.Histogram(); total != 5 || len(list) != 4 || list[1].Count != 2 || list[1].From > took[1] || list[1].To <= took[2] {
+		t.Errorf("%+v", list)
+	}
+	if n := testing.AllocsPerRun(100, func() { w.took(time.Millisecond) }); n != 0 {
+		t.Errorf("%v allocations for a time", n)
+	}
+}

@@ -74,7 +74,7 @@ var table = []row{
 	{"deploy", []string{".", "nib", "flow", "packet", "api", "plan", "plan/size", "bus", "transport", "transport/*", "deploy/config", "deploy/local", "deploy/members", "deploy/apps", "deploy/packets", "deploy/scaler", "internal/backoff", "internal/cputime", "internal/quantile"}, []string{
 		"github.com/prometheus/", "google.golang.org/protobuf/", codes,
 	}},
-	{"deploy/local", []string{".", "nib", "flow", "packet", "api", "plan", "transport", "transport/inproc", "deploy/config", "internal/backoff"}, []string{metricsClient, codes}},
+	{"deploy/local", []string{".", "nib", "flow", "packet", "api", "plan", "transport", "transport/inproc", "deploy/config", "internal/backoff", "internal/loglinear"}, []string{metricsClient, codes}},
 	{"deploy/members", []string{".", "flow", "api", "plan", "transport", "deploy/local", "deploy/apps", "internal/backoff"}, []string{codes}},
 	{"deploy/packets", []string{".", "flow", "packet", "api", "plan", "deploy/local", "deploy/members", "deploy/apps"}, []string{codes}},
 	{"deploy/plans", []string{"plan"}, nil},

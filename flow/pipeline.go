@@ -85,7 +85,7 @@ const (
 	PriorityCircuitRest     = 30400 // of an end that is a port where others have VLANs; one above, broadcast and multicast of a vpws
 
 	// Of chains, below circuits and above virtual networks.
-	PriorityChainBack   = 29900 // what functions of chains send: to the next; one below, the packets back
+	PriorityChainBack   = 29900 // what functions of chains send: IP packets to TableForward, probes to the controller
 	PriorityChainPort   = 29890 // what else they send: dropped
 	PriorityChainTag    = 29880 // tagged packets of chains, from links
 	PriorityChainForged = 29870 // such tags from elsewhere: dropped
@@ -184,21 +184,23 @@ const (
 	PriorityNeighbourAsk  = 42001 // answers to questions of hosts, to the controller
 	PriorityNeighbour     = 42000 // what a known host says of itself: on
 
-	PriorityLinkLocal   = 45010 // in TableForward: frames to 01-80-C2-00-00-00 to 0F, which no bridge passes on: dropped
-	PriorityLinkFlood   = 45000 // multicast from the link ports; one above, of a virtual network or a VLAN that circuits have
-	PriorityLimitedTrap = 40001 // as PriorityTrap, of a port that floods
-	PriorityTrap        = 40000 // ARP, RARP, neighbour and router solicitations, advertisements of neighbours and DHCP, to the controller; unicast ones of neighbours in TableNeighbours
-	PriorityFlood       = 30000 // multicast from the edge ports; one above, of a virtual network or a VLAN that circuits have
-	PriorityChainGuard  = 35000 // what would get past a chain that blocks, in frames to groups: dropped; above the multicasts
-	PriorityOther       = 20000 // multicast from all ports that have no entry, where they are many
-	PriorityListen      = 15000 // packets of a host whose place somebody claims; above the routes, so that all are heard
-	PriorityChain       = 12000 // and twice that of the chain, to PriorityChainTop: packets from edge ports, to the first function
-	PriorityChainTop    = 13999
-	PriorityRoute       = 10000
-	PriorityNRFAsk      = 45005 // ARP and neighbour solicitations between an NRF and its consumers: on; above what comes by links
-	PriorityNRFWay      = 9000  // packets between them, that no route takes
-	PriorityLimitedMiss = 1     // as PriorityMiss, of a port that floods
-	PriorityMiss        = 0
+	PriorityLinkLocal        = 45010                        // in TableForward: frames to 01-80-C2-00-00-00 to 0F, which no bridge passes on: dropped
+	PriorityLinkFlood        = 45000                        // multicast from the link ports; one above, of a virtual network or a VLAN that circuits have
+	PriorityLimitedTrap      = 40001                        // as PriorityTrap, of a port that floods
+	PriorityTrap             = 40000                        // ARP, RARP, neighbour and router solicitations, advertisements of neighbours and DHCP, to the controller; unicast ones of neighbours in TableNeighbours
+	PriorityFlood            = 30000                        // multicast from the edge ports; one above, of a virtual network or a VLAN that circuits have
+	PriorityChainReturned    = 50000                        // what functions of chains send and is of none: dropped; above all else
+	PriorityChainReturnedTop = PriorityChainReturned + 1999 // and twice that of the chain: to the next function
+	PriorityChainGuard       = 35000                        // what would get past a chain that blocks, in frames to groups: dropped; above the multicasts
+	PriorityOther            = 20000                        // multicast from all ports that have no entry, where they are many
+	PriorityListen           = 15000                        // packets of a host whose place somebody claims; above the routes, so that all are heard
+	PriorityChain            = 12000                        // and twice that of the chain, to PriorityChainTop: packets from edge ports, to the first function
+	PriorityChainTop         = 13999
+	PriorityRoute            = 10000
+	PriorityNRFAsk           = 45005 // ARP and neighbour solicitations between an NRF and its consumers: on; above what comes by links
+	PriorityNRFWay           = 9000  // packets between them, that no route takes
+	PriorityLimitedMiss      = 1     // as PriorityMiss, of a port that floods
+	PriorityMiss             = 0
 
 	PriorityTrackedInvalid   = 30 // in TableTracked
 	PriorityTrackedExhausted = 20 // no address and port were free
@@ -281,7 +283,8 @@ var writers = []Writer{
 		}},
 	{Owner: OwnerChains, Name: "chains", Service: "chain", Standing: true, Observed: true, Policy: true,
 		Priorities: []Priorities{
-			{Table: TableIngress, Base: PriorityChainForged, Top: PriorityChainBack, Doc: "chains: what functions send, probes to the controller, and tagged packets on their way; forged tags dropped"},
+			{Table: TableIngress, Base: PriorityChainForged, Top: PriorityChainBack, Doc: "chains: IP packets that functions send, on; their probes to the controller; tagged packets on their way; forged tags and what else functions send, dropped"},
+			{Table: TableForward, Base: PriorityChainReturned, Top: PriorityChainReturnedTop, Doc: "chains: what functions send, by its chain to the next function; what is of none, dropped"},
 			{Table: TableForward, Base: PriorityChain, Top: PriorityChainTop, Doc: "chains: packets from edge ports, to the first function"},
 			{Table: TableForward, Base: PriorityChainGuard, Top: PriorityChainGuard, Doc: "chains that block: unicast IP in frames to groups, dropped"},
 			{Table: TableChains, Base: PriorityChain, Top: PriorityChain, Doc: "chains: by where they are in it and by client, to the next function"},

@@ -3,6 +3,7 @@ package chain
 import (
 	"cmp"
 	"fmt"
+	"iter"
 
 	"google.golang.org/protobuf/proto"
 
@@ -224,14 +225,13 @@ func (c copyOf) ports() []flow.Location {
 	return []flow.Location{c.in, c.out}
 }
 
-// conflict returns why two chains cannot both be.
+// conflict returns why two chains cannot both be. They may have the same functions: these
+// send on the packets of both.
 func (c *chain) conflict(o *chain) error {
-	for _, f := range o.functions {
-		for _, p := range f {
-			for _, at := range p.ports() {
-				if c.has(at) {
-					return fmt.Errorf("port %v is one of chain %s", at, o.said.Name)
-				}
+	for p := range o.copies() {
+		for q := range c.copies() {
+			if at, ok := p.divides(q); ok {
+				return fmt.Errorf("port %v is one of chain %s, where it is that of %v; give the function the same two ports in both", at, o.said.Name, p)
 			}
 		}
 	}
@@ -248,16 +248,37 @@ func (c *chain) conflict(o *chain) error {
 	return nil
 }
 
-// has reports whether a port is one of the chain's functions.
-func (c *chain) has(at flow.Location) bool {
-	for _, f := range c.functions {
-		for _, p := range f {
-			if p.in == at || p.out == at {
-				return true
+// copies returns those of all functions, in order.
+func (c *chain) copies() iter.Seq[copyOf] {
+	return func(yield func(copyOf) bool) {
+		for _, f := range c.functions {
+			for _, p := range f {
+				if !yield(p) {
+					return
+				}
 			}
 		}
 	}
-	return false
+}
+
+// divides returns a port that two copies share which do not share both of theirs.
+func (c copyOf) divides(o copyOf) (flow.Location, bool) {
+	if c == o || c == (copyOf{o.out, o.in}) {
+		return flow.Location{}, false
+	}
+	for _, at := range c.ports() {
+		if at == o.in || at == o.out {
+			return at, true
+		}
+	}
+	return flow.Location{}, false
+}
+
+func (c copyOf) String() string {
+	if c.in == c.out {
+		return c.in.String()
+	}
+	return c.in.String() + "," + c.out.String()
 }
 
 func isUp(p *nib.Port) bool { return p != nil && p.Is.Up }

@@ -145,9 +145,10 @@ func (b *builder) enter(c *chain) {
 }
 
 // priority returns that of the packets that enter a chain.
-func (c *chain) priority(d direction) int {
-	return flow.PriorityChain + 2*int(c.said.Priority) + 1 - int(d)
-}
+func (c *chain) priority(d direction) int { return flow.PriorityChain + c.rank(d) }
+
+// rank orders the packets of chains, of which the one with the highest has what several match.
+func (c *chain) rank(d direction) int { return 2*int(c.said.Priority) + 1 - int(d) }
 
 // unicast are the addresses of hosts: in a frame to a group they are none of a broadcast's or
 // multicast's own (RFC 1122 §3.3.6), but hosts take them.
@@ -239,29 +240,42 @@ func (b *builder) hand(table uint8, m flow.Match, to flow.Location, tagged *flow
 	}
 }
 
-// returned has what comes out of functions here go on in its chain; what is not
-// of it is dropped.
+// returned has what comes out of functions here go on in its chain; what is of none is
+// dropped. A function may be one of several chains: whose a packet is, its match says, and
+// of those that overlap the priority, as where it came in.
 func (b *builder) returned(c *chain) {
 	for i, f := range c.functions {
 		for _, p := range f {
 			for _, at := range p.ports() {
 				if at.Switch == b.sw {
-					b.add(flow.TableIngress, flow.PriorityChainPort, flow.Match{}.WithInPort(at.Port), flow.Entry{})
-					if b.cfg.ProbeInterval > 0 {
-						b.add(flow.TableIngress, flow.PriorityChainBack, flow.Match{}.WithInPort(at.Port).WithEthType(flow.EthTypeProbe), flow.Entry{Apply: []flow.Action{flow.Output(flow.PortController)}})
-					}
+					b.guard(at.Port)
 				}
 			}
 			for _, d := range directions {
 				if at := p.enters(1 - d); at.Switch == b.sw {
 					s, pass := b.ahead(stage{c, d, i}.step())
 					for _, m := range b.untagged(c, d) {
-						b.add(flow.TableIngress, flow.PriorityChainBack-int(d), m.WithInPort(at.Port), b.onward(s, pass))
+						b.add(flow.TableForward, flow.PriorityChainReturned+c.rank(d), m.WithInPort(at.Port), b.onward(s, pass))
 					}
 				}
 			}
 		}
 	}
+}
+
+// guard lets nothing pass that comes in by a function's port but IP packets of chains, and
+// probes.
+func (b *builder) guard(port flow.Port) {
+	from := flow.Match{}.WithInPort(port)
+	b.add(flow.TableIngress, flow.PriorityChainPort, from, flow.Entry{})
+	if b.cfg.ProbeInterval > 0 {
+		b.add(flow.TableIngress, flow.PriorityChainBack, from.WithEthType(flow.EthTypeProbe), flow.Entry{Apply: []flow.Action{flow.Output(flow.PortController)}})
+	}
+	for _, t := range []uint16{flow.EthTypeIPv4, flow.EthTypeIPv6} {
+		ip := from.WithEthType(t).WithoutVLAN().WithEthDstMasked(flow.MAC{}, flow.MAC{1})
+		b.add(flow.TableIngress, flow.PriorityChainBack, ip, flow.Entry{Goto: flow.TableForward})
+	}
+	b.add(flow.TableForward, flow.PriorityChainReturned, from, flow.Entry{})
 }
 
 // tagged has packets on their way between switches go on.

@@ -67,7 +67,7 @@ func TestService(t *testing.T) {
 		}
 		function(2, false)
 		function(3, false)
-		const whole = 2 + 2 + 4 + 2 + 1 + 6 // in, to the function, back from its ports or dropped, probes, to the host, and by the tags of these
+		const whole = 2 + 2 + 4 + 6 + 2 + 1 + 6 // in, to the function, back from its ports or dropped, from there to these, probes, to the host, and by the tags of these
 		await(whole)
 		for what, err := range map[string]struct {
 			err  error

@@ -53,10 +53,8 @@ func (b *store) changed(_, _ *chain) {
 func (b *store) take() {
 	clear(b.taken)
 	for c := range b.chains.All() {
-		for _, f := range c.functions {
-			for _, p := range f {
-				b.taken[p.in], b.taken[p.out] = true, true
-			}
+		for p := range c.copies() {
+			b.taken[p.in], b.taken[p.out] = true, true
 		}
 	}
 }
@@ -94,12 +92,10 @@ func parse(m *api.ServiceChain) (*chain, error) {
 // admit checks that a chain is compatible with the network and the other chains,
 // and gives it its number. It is called with mu held.
 func (b *store) admit(c, old *chain) error {
-	for _, f := range c.functions {
-		for _, p := range f {
-			for _, at := range p.ports() {
-				if err := b.usable(p, at); err != nil {
-					return err
-				}
+	for p := range c.copies() {
+		for _, at := range p.ports() {
+			if err := b.usable(p, at); err != nil {
+				return err
 			}
 		}
 	}
@@ -163,15 +159,23 @@ func (b *store) entrances() (list []*api.Switch) {
 }
 
 // dead returns how many copies are.
-func (b *store) dead() (n int) {
+func (b *store) dead() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for c := range b.chains.All() {
-		for _, f := range c.functions {
-			n += len(f) - len(b.alive(f))
+	return len(slices.DeleteFunc(b.copies(), b.works))
+}
+
+// copies returns those of the functions of all chains, each once. It is called with mu held.
+func (b *store) copies() (list []copyOf) {
+	seen := map[copyOf]bool{}
+	for _, c := range b.chains.List() {
+		for p := range c.copies() {
+			if !seen[p] {
+				seen[p], list = true, append(list, p)
+			}
 		}
 	}
-	return n
+	return list
 }
 
 // message returns a chain with its state.
@@ -219,25 +223,21 @@ func (b *store) message(c *chain) *api.ServiceChain {
 // there, and probes come through if they have before. It is called with mu held.
 func (b *store) alive(f function) (list []int) {
 	for i, p := range f {
-		if b.reached(p) && !b.probes.dead(p) {
+		if b.works(p) {
 			list = append(list, i)
 		}
 	}
 	return list
 }
 
+// works reports whether a copy is alive. It is called with mu held.
+func (b *store) works(p copyOf) bool { return b.reached(p) && !b.probes.dead(p) }
+
 // probed is what the prober knows of the chains.
 func (b *store) probed() probed {
 	return probed{
-		net: func() nib.Snapshot { return b.net },
-		copies: func() (list []copyOf) {
-			for _, c := range b.chains.List() {
-				for _, f := range c.functions {
-					list = append(list, f...)
-				}
-			}
-			return list
-		},
+		net:       func() nib.Snapshot { return b.net },
+		copies:    b.copies,
 		reached:   b.reached,
 		recompute: func() { b.chains.Recompute() },
 	}

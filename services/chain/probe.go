@@ -40,10 +40,11 @@ const (
 const (
 	throughFunction = iota
 	straightBack
+	pinged // of a ping, whichever way
 )
 
 // A frame of ours has after its EtherType, in network order, its kind (1), the direction
-// (1), the number of the copy (4) and of the round (4), and the first half of the
+// (1), the number of the copy, or of a ping's way (4), that of the round, or in its way (4), and the first half of the
 // HMAC-SHA256 of all of these.
 const (
 	probeSigned = 1 + 1 + 4 + 4
@@ -66,6 +67,7 @@ type prober struct {
 	lastID uint32
 	round  uint32
 	back   map[flow.DPID]uint32 // the last round whose frame came straight back, by switch
+	pings  map[uint32]*ping     // by the identifiers of their ways
 }
 
 // probed is what a prober knows of the chains. Its functions are called with the guard held.
@@ -104,7 +106,7 @@ func newProber(guard *object.Guard, cfg *Config, of probed, kept object.Bucket, 
 	_, _ = rand.Read(key) // never fails
 	p := &prober{
 		guard: guard, cfg: cfg, of: of, key: key, arrived: make(chan struct{}, 1), changed: make(chan struct{}, 1),
-		lanes: map[copyOf]*lane{}, byID: map[uint32]*lane{}, back: map[flow.DPID]uint32{},
+		lanes: map[copyOf]*lane{}, byID: map[uint32]*lane{}, back: map[flow.DPID]uint32{}, pings: map[uint32]*ping{},
 	}
 	p.kept = object.New(guard, kept, object.Kind[*verdict]{
 		What: "probe", Many: "probes", Most: func() int { return numberMax * functionsMax },
@@ -206,7 +208,7 @@ func (p *prober) probe(d *flow.Decision) {
 		}
 	}
 	for _, sw := range slices.Sorted(maps.Keys(ends)) {
-		p.out(d, sw, ends[sw], flow.PortController, straightBack, forward, 0)
+		p.out(d, sw, ends[sw], flow.PortController, straightBack, forward, 0, p.round)
 	}
 }
 
@@ -232,19 +234,19 @@ func (p *prober) through(d *flow.Decision, l *lane, ends map[flow.DPID]flow.Port
 		w := &l.ways[to]
 		w.first = cmp.Or(w.first, p.round)
 		at := l.copy.enters(to)
-		p.out(d, at.Switch, flow.PortController, at.Port, throughFunction, to, l.id)
+		p.out(d, at.Switch, flow.PortController, at.Port, throughFunction, to, l.id, p.round)
 		ends[at.Switch] = at.Port
 	}
 }
 
 // out appends a frame of ours that goes to a port of a switch as if it came in by another.
-func (p *prober) out(d *flow.Decision, sw flow.DPID, in, out flow.Port, kind byte, to direction, id uint32) {
+func (p *prober) out(d *flow.Decision, sw flow.DPID, in, out flow.Port, kind byte, to direction, id, number uint32) {
 	side := uint8(to)
 	b := packet.AppendEthernet(nil, packet.Ether{Dst: flow.ProbeMAC(1 - side), Src: flow.ProbeMAC(side)}, flow.EthTypeProbe)
 	start := len(b)
 	b = append(b, kind, side)
 	b = binary.BigEndian.AppendUint32(b, id)
-	b = binary.BigEndian.AppendUint32(b, p.round)
+	b = binary.BigEndian.AppendUint32(b, number)
 	b = packet.Pad(append(b, p.sign(b[start:])...))
 	d.PacketOut(sw, flow.PacketOut{BufferID: flow.BufferNone, InPort: in, Data: b, Actions: d.Actions(flow.Output(out))})
 }
@@ -267,6 +269,10 @@ func (p *prober) returned(e *api.ProbeReturned) {
 	to, id, round := direction(body[1]), binary.BigEndian.Uint32(body[2:]), binary.BigEndian.Uint32(body[6:])
 	p.guard.Lock()
 	defer p.guard.Unlock()
+	if body[0] == pinged {
+		p.answered(id, round, at)
+		return
+	}
 	if body[0] == straightBack {
 		if round > p.back[at.Switch] {
 			p.back[at.Switch] = round

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -197,7 +198,7 @@ func TestProbesSayNothing(t *testing.T) {
 		l := x.b.probes.laneOf(x.copy)
 		l.ways[forward].first = 1
 		was := l.ways
-		other.out(d, x.copy.in.Switch, flow.PortController, x.copy.in.Port, throughFunction, forward, l.id)
+		other.out(d, x.copy.in.Switch, flow.PortController, x.copy.in.Port, throughFunction, forward, l.id, other.round)
 		x.b.mu.Unlock()
 		for n := range d.Outs[0].Data {
 			x.takes(x.b, x.copy.out, d.Outs[0].Data[:n])
@@ -205,6 +206,54 @@ func TestProbesSayNothing(t *testing.T) {
 		x.takes(x.b, x.copy.out, d.Outs[0].Data)
 		if l.ways != was {
 			t.Errorf("a forged probe is taken: %v", l.ways)
+		}
+	})
+}
+
+// TestPing: a ping has the probes counted that come through, with the time that the
+// function takes, without that of the control channel.
+func TestPing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newPatient(t)
+		defer x.stop()
+		x.control.Store(int64(7 * time.Millisecond))
+		x.own.Store(int64(3 * time.Millisecond))
+		send := func(_ context.Context, d *flow.Decision) error {
+			for _, op := range d.Ops {
+				x.deliver(x.b, op.Switch, d.Outs[op.Index])
+			}
+			return nil
+		}
+		ask := func(q *api.PingChainRequest) *api.PingChainResponse {
+			t.Helper()
+			resp, err := x.b.pingChain(t.Context(), q, send)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp
+		}
+		began := time.Now()
+		for _, w := range ask(&api.PingChainRequest{Name: "c", Count: 3}).Ways {
+			if w.Sent != 3 || w.Received != 3 || w.ControlUs != 7000 || !slices.Equal(w.DelaysUs, []uint32{3000, 3000, 3000}) || w.In.Flow() == w.Out.Flow() {
+				t.Errorf("%v", w)
+			}
+		}
+		if took := time.Since(began); took != 210*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		x.lives(false, true)
+		for i, w := range ask(&api.PingChainRequest{Name: "c"}).Ways {
+			if want := uint32(5 * i); w.Sent != 5 || w.Received != want || w.Back != (i == 1) {
+				t.Errorf("forward it is dead: %v", w)
+			}
+		}
+		if len(x.b.probes.pings) > 0 {
+			t.Error("pings that have ended are remembered")
+		}
+		for want, q := range map[string]*api.PingChainRequest{"there is no chain": {Name: "d"}, "count: 101": {Name: "c", Count: 101}, "interval: 1µs": {Name: "c", IntervalUs: 1}} {
+			if _, err := x.b.pingChain(t.Context(), q, send); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: %v", q, err)
+			}
 		}
 	})
 }

@@ -25,6 +25,7 @@ func Spec() weft.Spec {
 	return policy.Declare(weft.Spec{
 		Name:       "chain",
 		Doc:        "leads packets through network functions behind ports, as copies or in a chain",
+		Serves:     weft.Methods(api.PingChain, api.TraceChain),
 		Calls:      weft.Methods(api.FindPath, api.Send),
 		Subscribes: weft.Subjects(api.PathsConvergedEvent, api.ProbeReturnedEvent),
 		Publishes:  weft.Subjects(api.ChainPortChangedEvent),
@@ -87,6 +88,14 @@ func run(ctx context.Context, env *weft.Env) error {
 	env.Metric.Gauge("dead_copies", "Copies of functions that are dead.", func() float64 { return float64(b.dead()) })
 	weft.On(env, api.ProbeReturnedEvent, func(_ context.Context, e *api.ProbeReturned) { b.probes.returned(e) })
 	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { object.Notify(b.ways) })
+	send := func(ctx context.Context, d *flow.Decision) error {
+		_, err := weft.Call(ctx, env, api.Send, d)
+		return err
+	}
+	weft.Handle(env, api.PingChain, func(ctx context.Context, q *api.PingChainRequest) (*api.PingChainResponse, error) {
+		return b.pingChain(ctx, q, send)
+	})
+	weft.Handle(env, api.TraceChain, func(_ context.Context, q *api.TraceChainRequest) (*api.ChainTrace, error) { return b.traceChain(q) })
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
@@ -95,12 +104,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { b.tags.kept.Follow(ctx) })
 	work.Go(func() { b.probes.kept.Follow(ctx) })
 	work.Go(func() { b.probes.keep(ctx, b.damaged) })
-	work.Go(func() {
-		b.probes.run(ctx, func(ctx context.Context, d *flow.Decision) error {
-			_, err := weft.Call(ctx, env, api.Send, d)
-			return err
-		})
-	})
+	work.Go(func() { b.probes.run(ctx, send) })
 	work.Go(func() { announce(ctx, env, b) })
 	work.Go(func() { follow(ctx, env, b) })
 	b.chains.Run(ctx)

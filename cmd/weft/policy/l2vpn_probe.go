@@ -20,25 +20,36 @@ func addPingInterval(cmd *cobra.Command) {
 }
 
 func checkPing(cmd *cobra.Command, _ []string, request proto.Message) error {
+	us, err := pingInterval(cmd)
+	request.(*api.PingCircuitRequest).IntervalUs = us
+	return err
+}
+
+// pingInterval returns what --interval says, in microseconds.
+func pingInterval(cmd *cobra.Command) (us uint32, err error) {
 	interval, err := cmd.Flags().GetDuration("interval")
 	if interval < time.Millisecond || interval > 10*time.Second {
-		return cli.Usagef(cmd, "--interval %v: want 1ms to 10s", interval)
+		return 0, cli.Usagef(cmd, "--interval %v: want 1ms to 10s", interval)
 	}
-	request.(*api.PingCircuitRequest).IntervalUs = uint32(interval.Microseconds())
-	return err
+	return uint32(interval.Microseconds()), err
 }
 
 func writePing(t *cli.Table, _, answer proto.Message) {
 	t.Row("FROM", "TO", "SENT", "RECEIVED", "LEAST", "MEDIAN", "MOST")
 	for _, w := range answer.(*api.PingCircuitResponse).Ways {
-		row := []any{w.From, w.To, w.Sent, w.Received, "", "", ""}
-		if list := slices.Sorted(slices.Values(w.DelaysUs)); len(list) > 0 {
-			for i, us := range []uint32{list[0], quantile.Nearest(list, 0.5), list[len(list)-1]} {
-				row[4+i] = (time.Duration(us) * time.Microsecond).String()
-			}
-		}
-		t.Row(row...)
+		t.Row(append([]any{w.From, w.To, w.Sent, w.Received}, delays(w.DelaysUs)...)...)
 	}
+}
+
+// delays writes the least, the median and the most of some delays.
+func delays(us []uint32) []any {
+	texts := []any{"", "", ""}
+	if list := slices.Sorted(slices.Values(us)); len(list) > 0 {
+		for i, us := range []uint32{list[0], quantile.Nearest(list, 0.5), list[len(list)-1]} {
+			texts[i] = (time.Duration(us) * time.Microsecond).String()
+		}
+	}
+	return texts
 }
 
 // failPing fails if probes are lost.

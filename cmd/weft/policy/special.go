@@ -30,6 +30,10 @@ func specialOf(method protoreflect.FullName) special {
 		return special{after: failUnknownVip}
 	case "weft.v1.Balancer.ListPairs":
 		return special{after: failUnknownVip, text: writePairs}
+	case "weft.v1.Chain.PingChain":
+		return special{flags: addPingInterval, check: checkChainPing, text: writeChainPing, after: failChainPing}
+	case "weft.v1.Chain.TraceChain":
+		return special{text: writeChainTrace, after: failChainTrace}
 	case "weft.v1.Firewall.ListFirewallRules":
 		return special{after: failMissingRules, text: writeRules}
 	case "weft.v1.Firewall.SetFirewallDefault":

@@ -107,8 +107,8 @@ func Join(ctx context.Context, c NodeConfig) (*Node, error) {
 		config: &n.config, members: m, log: c.Log, store: configs, metrics: newConfigMetrics(m, n.worker), resumed: make(chan struct{}),
 	}
 	n.scaling = scaling{
-		process: c.Process, members: m, worker: n.worker, plans: &n.plans, work: n.GetWork, log: c.Log,
-		workers: map[string]*scaled{}, followers: map[int]func(*api.ScalingDecision){},
+		process: c.Process, members: m, worker: n.worker, plans: &n.plans, work: n.GetWork, log: c.Log, memory: scalingMemory{store: c.Store},
+		workers: map[string]*scaled{}, known: map[string]*api.ScaledWorker{}, followers: map[int]func(*api.ScalingDecision){},
 	}
 	n.watchers = watchers{members: m, worker: n.worker, clients: map[uint64]*watcher{}}
 	n.facts = newFacts(m, n.worker, c.Specs)

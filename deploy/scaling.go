@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -48,8 +49,11 @@ type scaling struct {
 	work    func(context.Context, *api.GetWorkRequest) (*api.GetWorkResponse, error) // returns the figures of all processes
 	log     *slog.Logger
 
+	memory scalingMemory
+
 	mu        sync.Mutex // guards what follows
 	workers   map[string]*scaled
+	known     map[string]*api.ScaledWorker // what earlier processes have measured of workers
 	decisions []*api.ScalingDecision
 	followers map[int]func(*api.ScalingDecision)
 	next      int // of followers
@@ -63,6 +67,7 @@ type scaled struct {
 	service scaler.Estimate
 	scv     float64
 	figures scaler.Figures
+	errors  scaler.Errors
 	start   time.Duration
 	applied time.Time // when replicas were added that are not ready yet
 	shown   *api.ScaledWorker
@@ -94,6 +99,9 @@ func (s *scaling) scale(ctx context.Context) {
 		if len(workers) > 0 && s.scaler(current) != s.process {
 			workers = nil
 		}
+		if len(workers) > 0 {
+			s.remember(ctx)
+		}
 		s.keep(workers)
 		if len(workers) == 0 {
 			continue
@@ -109,8 +117,44 @@ func (s *scaling) scale(ctx context.Context) {
 			s.mu.Unlock()
 			if d := s.scaleWorker(ctx, current, p, w, resp.Processes, asked); d != nil {
 				s.decided(d)
+				s.memory.saved = time.Time{} // it is written at once
 			}
 		}
+		s.save(ctx)
+	}
+}
+
+// remember takes what earlier processes have decided and measured, once.
+func (s *scaling) remember(ctx context.Context) {
+	kept, err := s.memory.read(ctx)
+	if err != nil {
+		s.log.Warn("earlier decisions about replicas are not read", "error", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.decisions = append(kept.GetDecisions(), s.decisions...)
+	for _, w := range kept.GetWorkers() {
+		s.known[w.Worker] = w
+	}
+}
+
+// save writes what was decided and measured, from time to time.
+func (s *scaling) save(ctx context.Context) {
+	if !s.memory.due() {
+		return
+	}
+	state := s.scalingState()
+	s.mu.Lock()
+	for i, w := range state.Workers {
+		if !s.workers[w.Worker].service.Measured() { // that of the stage alone is not to be remembered
+			state.Workers[i] = proto.CloneOf(w)
+			state.Workers[i].ServiceUs = 0
+		}
+	}
+	s.mu.Unlock()
+	if err := s.memory.write(ctx, state); err != nil && ctx.Err() == nil {
+		s.log.Warn("decisions about replicas are not stored", "error", err)
 	}
 }
 
@@ -155,6 +199,9 @@ func (s *scaling) keep(workers []*plan.Worker) {
 			continue
 		}
 		w := &scaled{before: map[string]*api.ProcessWork{}, start: firstStart, shown: &api.ScaledWorker{Worker: p.Name, Wanted: uint32(p.Replicas)}}
+		if known := s.known[p.Name]; known != nil {
+			w.service = scaler.Remembered(known.ServiceUs / 1e6)
+		}
 		s.workers[p.Name] = w
 		m := s.worker.Metrics("scaler")
 		m.Gauge("wanted", "Replicas of an autoscaled worker that the model wants.", func() float64 {
@@ -178,10 +225,14 @@ func (s *scaling) scaleWorker(ctx context.Context, current *members.Current, p *
 	w.figures.Start = w.start
 	var d scaler.Decision
 	d, w.state = scaler.Decide(*p.Autoscale, w.state, w.figures, s.members.now())
+	w.errors.Decided(p.Autoscale.Percentile, d.Now, s.members.now())
+	off, minutes := w.errors.Median()
 	shown := &api.ScaledWorker{
 		Worker: p.Name, Min: uint32(p.Autoscale.Min), Max: uint32(p.Autoscale.Max), Replicas: uint32(p.Replicas), Ready: uint32(w.figures.Ready),
 		Wanted: uint32(d.Wanted), Reason: d.Reason, Rate: w.figures.Rate, Forecast: d.Forecast, ServiceUs: 1e6 * w.figures.Service,
 		Utilisation: w.figures.Utilisation, PredictedUs: finite(1e6 * d.Time), TargetUs: float64(p.Autoscale.Target.Microseconds()),
+		PredictedNowUs: finite(1e6 * d.Now), MeasuredUs: 1e6 * w.errors.Measured, Measured: w.errors.Count, Error: off, ErrorMinutes: uint32(minutes),
+		Unreachable: d.Unreachable,
 	}
 	if !w.figures.Taken.IsZero() {
 		shown.Taken = w.figures.Taken.UTC().Format(time.RFC3339Nano)
@@ -189,11 +240,16 @@ func (s *scaling) scaleWorker(ctx context.Context, current *members.Current, p *
 	s.mu.Lock()
 	w.shown = shown
 	s.mu.Unlock()
-	if d.To == d.From {
-		return nil
-	}
 	decision := &api.ScalingDecision{
 		Time: s.members.now().UTC().Format(time.RFC3339Nano), Worker: p.Name, From: uint32(d.From), To: uint32(d.To), Reason: d.Reason,
+	}
+	switch {
+	case d.To == d.From && d.News:
+		decision.Reason = cmp.Or(d.Unreachable, "the target is reached again")
+		s.log.Info("autoscaling", "worker", p.Name, "replicas", d.From, "reason", decision.Reason)
+		return decision
+	case d.To == d.From:
+		return nil
 	}
 	text, err := current.InForce().WithReplicas(p.Name, d.To).YAML()
 	if err == nil {
@@ -277,6 +333,7 @@ func (w *scaled) take(p *plan.Worker, all []*api.ProcessWork, asked time.Time) {
 		if before == nil || before.Run != x.Run || !before.Ready { // what its start took does not count
 			before = &api.ProcessWork{CpuSeconds: x.CpuSeconds, Work: x.Work}
 		}
+		w.passed(before, x)
 		for _, work := range entrance(x) {
 			f.Rate += work.RateNow
 			arrivals += float64(work.Arrivals)
@@ -328,8 +385,27 @@ func (w *scaled) take(p *plan.Worker, all []*api.ProcessWork, asked time.Time) {
 	case mean > 0:
 		w.scv = min(max(0, variance/(mean*mean)), 10)
 	}
-	f.Service, f.ServiceSCV = w.service.Seconds, w.scv
+	f.Service, f.ServiceSCV, f.Supposed = w.service.Seconds, w.scv, !w.service.Measured()
 	w.figures = f
+}
+
+// passed takes how long packets were in a process between two looks at it.
+func (w *scaled) passed(before, now *api.ProcessWork) {
+	seen := map[string]map[float64]uint64{}
+	for _, work := range before.GetWork() {
+		of := map[float64]uint64{}
+		for _, b := range work.Passages {
+			of[b.From] = b.Count
+		}
+		seen[work.Service+" "+work.Caller] = of
+	}
+	for _, work := range now.GetWork() {
+		for _, b := range work.Passages {
+			if n := b.Count - seen[work.Service+" "+work.Caller][b.From]; n > 0 && n <= b.Count {
+				w.errors.Times(b.From, b.To, n)
+			}
+		}
+	}
 }
 
 // GetScaling returns the state of the process that decides about replicas.

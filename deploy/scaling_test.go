@@ -80,10 +80,21 @@ func TestScaling(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if d := m.Decisions[0]; d.From != 1 {
+		t.Errorf("the first decision that is remembered is %+v, want the one of the process that has died", d)
+	}
+	rising := 0
 	for _, d := range m.Decisions {
+		if d.To > d.From {
+			rising++
+			continue
+		}
 		if d.To+1 != d.From || !strings.Contains(d.Reason, "would have done for 1s") {
 			t.Errorf("%+v, want one fewer after the cooldown", d)
 		}
+	}
+	if rising == 0 {
+		t.Errorf("%+v, want those of the process that has died, too", m.Decisions)
 	}
 	c.eventually("every packet is answered", func() bool { return s.answered() >= s.sent })
 

@@ -57,12 +57,19 @@ func (n *Node) liveWork(now time.Time) *api.ProcessWork {
 		for _, d := range o.Dispersion(now) {
 			w.Dispersion = append(w.Dispersion, &api.WorkDispersion{Seconds: d.Over.Seconds(), Index: d.Index})
 		}
-		for _, b := range o.Histogram() {
-			w.Times = append(w.Times, &api.WorkTimes{From: b.From.Seconds(), To: b.To.Seconds(), Count: uint64(b.Count)})
-		}
+		services, passages := o.Histograms()
+		w.Times, w.Passages = workTimes(services), workTimes(passages)
 		p.Work = append(p.Work, w)
 	}
 	return p
+}
+
+// workTimes returns a histogram as it is sent.
+func workTimes(list []local.Bucket) (times []*api.WorkTimes) {
+	for _, b := range list {
+		times = append(times, &api.WorkTimes{From: b.From.Seconds(), To: b.To.Seconds(), Count: uint64(b.Count)})
+	}
+	return times
 }
 
 // encodeWork answers another process's request for work.

@@ -91,6 +91,9 @@ func (r *Stages) runStages(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict)
 	defer r.dropOnPanic(d, &v)
 	r.seen++
 	measured := chosen(r.seen)
+	if measured && in.Time != 0 && len(r.owners) > 0 {
+		defer r.stayed(in.Time)
+	}
 	observed := measured || r.dense != nil && !r.dense.sparse.Load() || in.Trace != 0
 	for r.at = range r.funcs {
 		if observed {
@@ -106,6 +109,11 @@ func (r *Stages) runStages(in *flow.PacketIn, d *flow.Decision) (v flow.Verdict)
 		}
 	}
 	return flow.Next
+}
+
+// stayed, deferred, records how long a packet that arrived at a time was in this process.
+func (r *Stages) stayed(arrived int64) {
+	r.owners[0].sent.packets.passed(time.Duration(max(0, time.Now().UnixNano()-arrived)))
 }
 
 // dropOnPanic, deferred, drops the packet if a stage panics.

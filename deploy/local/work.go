@@ -15,9 +15,37 @@ type Work struct {
 	count    atomic.Uint64
 	arrivals atomic.Pointer[arrivals] // nil before the first
 
-	mu      sync.Mutex // guards what follows
-	times   Times
-	buckets *[loglinear.Buckets]uint32 // of measured service times; nil before the first
+	mu       sync.Mutex // guards what follows
+	times    Times
+	services histogram
+	passages histogram // of packets whose first stage here this is, from arrival to the end of the last
+}
+
+// histogram counts times; nil before the first.
+type histogram struct{ buckets *[loglinear.Buckets]uint32 }
+
+// add counts a time.
+func (h *histogram) add(d time.Duration) {
+	if h.buckets == nil {
+		h.buckets = new([loglinear.Buckets]uint32)
+	}
+	if n := &h.buckets[loglinear.Of(d)]; *n < math.MaxUint32 {
+		*n++
+	}
+}
+
+// list returns the buckets that have times.
+func (h *histogram) list() (list []Bucket) {
+	if h.buckets == nil {
+		return nil
+	}
+	for i, n := range h.buckets {
+		if n > 0 {
+			from, to := loglinear.Bounds(i)
+			list = append(list, Bucket{from, to, n})
+		}
+	}
+	return list
 }
 
 // Times are sums over the arrivals that were measured. Units are seconds.
@@ -83,35 +111,29 @@ func (w *Work) took(d time.Duration) {
 	w.times.Count++
 	w.times.Sum += s
 	w.times.Squares += s * s
-	if w.buckets == nil {
-		w.buckets = new([loglinear.Buckets]uint32)
-	}
-	if n := &w.buckets[loglinear.Of(d)]; *n < math.MaxUint32 {
-		*n++
-	}
+	w.services.add(d)
 	w.mu.Unlock()
 }
 
-// Bucket is how many measured service times were from one time to another.
+// passed records how long a packet was in this process.
+func (w *Work) passed(d time.Duration) {
+	w.mu.Lock()
+	w.passages.add(d)
+	w.mu.Unlock()
+}
+
+// Bucket is how many times of a histogram were from one to another.
 type Bucket struct {
 	From, To time.Duration
 	Count    uint32
 }
 
-// Histogram returns the measured service times, without empty buckets.
-func (w *Work) Histogram() (list []Bucket) {
+// Histograms returns the measured service times, and how long packets were in this process
+// whose first stage this is; without empty buckets.
+func (w *Work) Histograms() (services, passages []Bucket) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.buckets == nil {
-		return nil
-	}
-	for i, n := range w.buckets {
-		if n > 0 {
-			from, to := loglinear.Bounds(i)
-			list = append(list, Bucket{from, to, n})
-		}
-	}
-	return list
+	return w.services.list(), w.passages.list()
 }
 
 // waited records a measured waiting time. One below zero, after a step of the

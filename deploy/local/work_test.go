@@ -108,19 +108,24 @@ func TestTimes(t *testing.T) {
 // takes no memory but at the first.
 func TestWorkHistogram(t *testing.T) {
 	w := &Work{}
-	if w.Histogram() != nil {
+	if services, passages := w.Histograms(); services != nil || passages != nil {
 		t.Error("a histogram of nothing")
 	}
 	took := []time.Duration{50, 3 * time.Microsecond, 3*time.Microsecond + 10, time.Millisecond, time.Minute}
 	for _, d := range took {
 		w.took(d)
 	}
+	w.passed(time.Second)
+	list, passages := w.Histograms()
 	total := uint32(0)
-	for _, b := range w.Histogram() {
+	for _, b := range list {
 		total += b.Count
 	}
-	if list := w.Histogram(); total != 5 || len(list) != 4 || list[1].Count != 2 || list[1].From > took[1] || list[1].To <= took[2] {
+	if total != 5 || len(list) != 4 || list[1].Count != 2 || list[1].From > took[1] || list[1].To <= took[2] {
 		t.Errorf("%+v", list)
+	}
+	if len(passages) != 1 || passages[0].Count != 1 {
+		t.Errorf("passages: %+v", passages)
 	}
 	if n := testing.AllocsPerRun(100, func() { w.took(time.Millisecond) }); n != 0 {
 		t.Errorf("%v allocations for a time", n)

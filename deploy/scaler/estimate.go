@@ -25,6 +25,12 @@ const (
 	forgetting = 0.98
 )
 
+// Measured reports whether the service time is by processor time, and not only supposed.
+func (e Estimate) Measured() bool { return e.measured }
+
+// Remembered returns an estimate that an earlier process had measured.
+func Remembered(seconds float64) Estimate { return Estimate{Seconds: seconds, measured: seconds > 0} }
+
 // Supposed returns the estimate with a service time that counts until one is
 // measured.
 func (e Estimate) Supposed(seconds float64) Estimate {

@@ -8,6 +8,7 @@ package scaler
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weft-sdn/weft/plan"
@@ -25,6 +26,9 @@ type Figures struct {
 	// not known yet.
 	Service    float64
 	ServiceSCV float64 // squared coefficient of variation of Service
+	// Supposed says that Service is not by processor time yet: too little to take
+	// replicas away by.
+	Supposed bool
 	// Dispersion is the index of dispersion of all arrivals; nil: Poisson.
 	Dispersion []size.MeasuredDispersion
 	// Backlog is how many arrivals wait.
@@ -50,9 +54,16 @@ const (
 	// unreadyAfter is how long replicas may take to be ready before Decision
 	// says that they are late.
 	unreadyAfter = 30 * time.Second
-	// near is by which share a time may be longer than the least that can be
-	// reached, if the target cannot.
-	near = 0.1
+	// gain is by which share one more replica has to shorten the time, if no number
+	// reaches the target.
+	gain = 0.1
+	// rise is by which factor the service time may rise when replicas are added, and
+	// still counts: it rises where replicas are in each other's way, and more of them
+	// would not help.
+	rise = 1.5
+	// certain is how many decisions one after the other must find that no number
+	// reaches the target, or that one does, for that to be news.
+	certain = 5
 )
 
 // State is what the scaler remembers of a worker. The zero State is that of one
@@ -65,6 +76,14 @@ type State struct {
 	// Unready is since when not all replicas are ready; zero: they are.
 	Unready  time.Time
 	Forecast Forecast
+	// Alone is the service time with AloneOf replicas, before any were added; 0: none
+	// were.
+	Alone   float64
+	AloneOf int
+	// Unreachable is whether it was news last that no number reaches the target, and
+	// Other how many decisions since have found otherwise.
+	Unreachable bool
+	Other       int
 }
 
 // Decision is what the scaler wants of a worker.
@@ -77,9 +96,16 @@ type Decision struct {
 	// and the backlog included. Time is what the model predicts for Wanted, in
 	// seconds, and Utilisation the share of time that they would work.
 	Rate, Time, Utilisation float64
+	// Now is what the model predicts for the replicas that there are, in seconds; 0 if
+	// nothing, or infinite.
+	Now float64
 	// Forecast is the rate that is forecast; 0 if none is.
 	Forecast float64
 	Late     bool // replicas are not ready in time
+	// Unreachable is why no number reaches the target; empty if one does. News says
+	// that this has begun, or has ended.
+	Unreachable string
+	News        bool
 }
 
 // Decide decides about a worker, and returns what is to be remembered.
@@ -100,17 +126,28 @@ func Decide(a plan.Autoscale, s State, f Figures, now time.Time) (Decision, Stat
 		s.Unready = now
 	}
 	d.Late = !s.Unready.IsZero() && now.Sub(s.Unready) > max(unreadyAfter, 3*f.Start)
+	risen := s.before(&f)
 	d.want(a, f)
 	fewer := d.Wanted
-	if d.Wanted < f.Replicas && d.Rate > 0 && f.Service > 0 { // what would do, with room to spare
+	switch {
+	case d.Wanted >= f.Replicas || d.Rate <= 0 || f.Service <= 0:
+	case f.Supposed && f.Utilisation > busyEnough:
+		d.Wanted, fewer = f.Replicas, f.Replicas
+		d.Reason += "; the service time is only that of the stage yet: none is taken away by it"
+	default: // what would do, with room to spare
 		fewer = least(a, f, d.Rate, inGuard).n
 	}
+	d.Reason += risen
+	s.reached(&d)
 	switch {
 	case f.Replicas < a.Min || f.Replicas > a.Max:
 		d.To = min(max(f.Replicas, a.Min), a.Max)
 		d.Reason = fmt.Sprintf("the bounds are %d to %d", a.Min, a.Max)
 		s.Since = time.Time{}
 	case d.Wanted > f.Replicas:
+		if s.Alone == 0 {
+			s.Alone, s.AloneOf = f.Service, f.Replicas
+		}
 		d.To = d.Wanted
 		s.Since = time.Time{}
 	case fewer >= f.Replicas:
@@ -132,6 +169,31 @@ func Decide(a plan.Autoscale, s State, f Figures, now time.Time) (Decision, Stat
 		d.Reason += fmt.Sprintf("; %d of %d replicas are ready, since %v", f.Ready, f.Replicas, now.Sub(s.Unready).Round(time.Second))
 	}
 	return d, s
+}
+
+// before has the service time count that was measured before replicas were added, if it has
+// risen much since. It returns that as the end of a reason.
+func (s *State) before(f *Figures) string {
+	if f.Replicas <= s.AloneOf {
+		s.Alone, s.AloneOf = 0, 0
+	}
+	if s.Alone == 0 || f.Supposed || f.Service <= rise*s.Alone {
+		return ""
+	}
+	text := fmt.Sprintf("; with more than %d replicas the service time rose from %s to %s ms, and counts as before", s.AloneOf, plain(1000*s.Alone), plain(1000*f.Service))
+	f.Service = s.Alone
+	return text
+}
+
+// reached notes whether a number of replicas reaches the target, and whether that is news.
+func (s *State) reached(d *Decision) {
+	if (d.Unreachable != "") == s.Unreachable {
+		s.Other = 0
+		return
+	}
+	if s.Other++; s.Other >= certain {
+		s.Unreachable, s.Other, d.News = !s.Unreachable, 0, true
+	}
 }
 
 // want sets how many replicas the model wants, and why.
@@ -156,7 +218,7 @@ func (d *Decision) want(a plan.Autoscale, f Figures) {
 		return
 	}
 	c := least(a, f, d.Rate, outGuard)
-	d.Wanted, d.Time, d.Utilisation = c.n, c.time, c.utilisation
+	d.Wanted, d.Time, d.Utilisation, d.Now, d.Unreachable = c.n, c.time, c.utilisation, c.now, c.unreachable
 	d.Reason = fmt.Sprintf("%s of %s ms each: %d would take %s, busy for %.0f %%", why, plain(1000*f.Service), c.n, milliseconds(c.time), 100*c.utilisation)
 	if c.why != "" {
 		d.Reason += "; " + c.why
@@ -186,37 +248,61 @@ func plain(v float64) string {
 type choice struct {
 	n                 int
 	time, utilisation float64
-	why               string // what is not plain
+	now               float64 // time with the replicas that there are; 0 if it has none
+	why               string  // what is not plain
+	unreachable       string  // why no number reaches the target
 }
 
 // least returns the fewest replicas that reach the target with a utilisation
-// below guard; the nearest to that if none do.
+// below guard. If none do, it is the fewest of which one more gains little.
 func least(a plan.Autoscale, f Figures, rate, guard float64) choice {
 	q := size.Question{
 		Rate: rate, ArrivalSCV: 1, Service: f.Service, ServiceSCV: min(f.ServiceSCV, 100), Dispersion: f.Dispersion,
 		Percentile: a.Percentile, Forms: []size.Form{size.Copies}, Processors: []int{0}, Dispatch: simulate.Random,
 	}
-	for n := a.Min; n <= a.Max; n++ {
-		q.Counts = append(q.Counts, n)
+	for n := min(a.Min, f.Replicas); n <= max(a.Max, f.Replicas); n++ {
+		q.Counts = append(q.Counts, max(n, 1))
 	}
 	answer, _ := size.Solve(q) // an error says that all are overloaded, as the curve does
+	curve, c := answer.Curve, choice{}
+	if i := slices.IndexFunc(curve, func(p size.Point) bool { return p.N == f.Replicas }); i >= 0 && !math.IsInf(curve[i].Formula.Time, 1) {
+		c.now = curve[i].Formula.Time
+	}
+	curve = slices.DeleteFunc(curve, func(p size.Point) bool { return p.N < a.Min || p.N > a.Max })
 	shortest := math.Inf(1)
-	for _, p := range answer.Curve {
+	for _, p := range curve {
 		shortest = min(shortest, p.Formula.Time)
 	}
-	target, why := a.Target.Seconds(), ""
+	target := a.Target.Seconds()
 	if shortest > target {
-		target = shortest * (1 + near)
-		why = fmt.Sprintf("nothing reaches the target of %v", a.Target)
+		c.why = unreachable(a, f)
 	}
-	for _, p := range answer.Curve {
-		if p.Formula.Time <= target && p.Utilisation <= guard {
-			return choice{p.N, p.Formula.Time, p.Utilisation, why}
+	for i, p := range curve {
+		good := p.Formula.Time <= target
+		if c.why != "" {
+			good = i == len(curve)-1 || curve[i+1].Formula.Time > (1-gain)*p.Formula.Time
+		}
+		if good && p.Utilisation <= guard && !math.IsInf(p.Formula.Time, 1) {
+			c.n, c.time, c.utilisation, c.unreachable = p.N, p.Formula.Time, p.Utilisation, c.why
+			return c
 		}
 	}
-	c := choice{n: a.Max, time: math.Inf(1), utilisation: rate * f.Service / float64(a.Max), why: "more than the bounds allow are needed"}
-	if n := len(answer.Curve); n > 0 {
-		c.time = answer.Curve[n-1].Formula.Time
+	c.n, c.time, c.utilisation, c.why = a.Max, math.Inf(1), rate*f.Service/float64(a.Max), "more than the bounds allow are needed"
+	if n := len(curve); n > 0 {
+		c.time = curve[n-1].Formula.Time
 	}
+	c.unreachable = c.why
 	return c
+}
+
+// unreachable says why no number of replicas reaches the target.
+func unreachable(a plan.Autoscale, f Figures) string {
+	alone, of := f.Service, "on average"
+	if a.Percentile > 0 {
+		alone, of = size.Percentile(a.Percentile, f.Service, f.Service*f.Service*f.ServiceSCV), fmt.Sprintf("at p%g", a.Percentile)
+	}
+	if alone > a.Target.Seconds() {
+		return fmt.Sprintf("no number reaches %v: the service alone takes %s %s", a.Target, milliseconds(alone), of)
+	}
+	return fmt.Sprintf("nothing up to %d replicas reaches the target of %v", a.Max, a.Target)
 }

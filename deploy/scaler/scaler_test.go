@@ -265,3 +265,98 @@ func BenchmarkDecide(b *testing.B) {
 		Decide(a, State{}, f, begin)
 	}
 }
+
+// TestUnreachable: where no number reaches the target, replicas are not added for a small
+// gain, and that is news once, and again when it has ended.
+func TestUnreachable(t *testing.T) {
+	a := plan.Autoscale{Min: 1, Max: 4, Target: 5 * time.Millisecond, Percentile: 99, Cooldown: 10 * time.Second}
+	s, now, news := State{}, begin, []string{}
+	f := Figures{Rate: 142, Service: 0.00115, ServiceSCV: 1, Replicas: 1, Ready: 1, Utilisation: 0.16}
+	second := func() Decision {
+		now = now.Add(time.Second)
+		f.Taken = now
+		var d Decision
+		if d, s = Decide(a, s, f, now); d.News {
+			news = append(news, d.Unreachable)
+		}
+		return d
+	}
+	for range 60 {
+		d := second()
+		if d.To != 1 || d.Unreachable == "" || !strings.Contains(d.Reason, "no number reaches 5ms: the service alone takes 5.3 ms at p99") || math.Abs(d.Now-0.00633) > 0.0002 {
+			t.Fatalf("%+v", d)
+		}
+	}
+	f.Rate = 600 // now two more gain much, and a fourth would not
+	if d := second(); d.To != 3 {
+		t.Errorf("%+v", d)
+	}
+	f.Service, f.Rate = 0.0005, 100
+	for range 10 {
+		if d := second(); d.Unreachable != "" || d.Now == 0 {
+			t.Fatalf("%+v", d)
+		}
+	}
+	if len(news) != 2 || news[0] == "" || news[1] != "" {
+		t.Errorf("news %q", news)
+	}
+}
+
+// TestRisingService: a service time that rises because replicas were added adds no more, and a
+// supposed one takes none away.
+func TestRisingService(t *testing.T) {
+	w := newWorld()
+	s := State{}
+	f := Figures{Taken: begin, Rate: 900, Service: 0.001, ServiceSCV: 1, Replicas: 1, Ready: 1}
+	d, s := Decide(w.a, s, f, begin)
+	if d.To != 2 {
+		t.Fatalf("%+v", d)
+	}
+	f.Replicas, f.Ready, f.Service = 2, 2, 0.004
+	if d, s = Decide(w.a, s, f, begin); d.To != 2 || !strings.Contains(d.Reason, "more than 1 replicas the service time rose from 1 to 4 ms") {
+		t.Errorf("%+v", d)
+	}
+	f.Replicas, f.Ready, f.Rate = 1, 1, 300
+	if d, _ = Decide(w.a, s, f, begin); d.To == 1 {
+		t.Errorf("with one replica it is what the load takes: %+v", d)
+	}
+	f = Figures{Taken: begin, Rate: 900, Service: 0.00008, ServiceSCV: 1, Supposed: true, Replicas: 3, Ready: 3, Utilisation: 0.5}
+	if d, s := Decide(w.a, State{}, f, begin); d.Wanted != 3 || !s.Since.IsZero() || !strings.Contains(d.Reason, "none is taken away") {
+		t.Errorf("%+v", d)
+	}
+	f.Supposed = false
+	if d, _ := Decide(w.a, State{}, f, begin); d.Wanted != 1 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestErrors: predictions are compared with what is measured minute by minute, over an hour.
+func TestErrors(t *testing.T) {
+	var e Errors
+	now := begin
+	for minute := range 100 {
+		for range 60 {
+			now = now.Add(time.Second)
+			e.Times(0.001, 0.002, 9)
+			if minute%2 == 0 {
+				e.Times(0.004, 0.005, 1)
+			}
+			e.Decided(99, 0.003, now)
+		}
+	}
+	off, n := e.Median()
+	if n < 58 || n > 61 || off < 0.3 || off > 0.6 || e.Count < 500 || e.Measured < 0.0019 || e.Measured > 0.005 {
+		t.Errorf("off by %v in %d minutes, measured %v of %d", off, n, e.Measured, e.Count)
+	}
+	for range 120 {
+		now = now.Add(time.Second)
+		e.Times(0.001, 0.002, 1)
+		e.Decided(99, 0.003, now)
+	}
+	if _, again := e.Median(); again > n-1 {
+		t.Errorf("%d minutes, of which some have few times", again)
+	}
+	if v, _ := quantile(map[bucket]uint64{{1, 3}: 5, {3, 5}: 5}, 0); v != 3 {
+		t.Errorf("the mean is %v", v)
+	}
+}

@@ -131,8 +131,26 @@ func healthOfProcesses(c *cli.Controller) (HealthResult, error) {
 		return HealthResult{State: HealthFailing, Detail: cli.FirstFew(bad), Remedy: "weft get workers; the logs of those processes; is weft up running?"}, err
 	case len(moving) > 0:
 		return HealthResult{State: HealthWarning, Detail: cli.FirstFew(moving), Remedy: "wait a moment and look again"}, err
+	case err == nil:
+		scaling, err := c.GetScaling(c.Ctx, &api.GetScalingRequest{})
+		if err := cli.Unless(err, codes.Unimplemented); err != nil {
+			return HealthResult{}, err
+		}
+		if list := unreachable(scaling.GetWorkers()); len(list) > 0 {
+			return HealthResult{State: HealthWarning, Detail: cli.FirstFew(list), Remedy: "raise the target of autoscale in the plan, or its max (weft get scaling)"}, nil
+		}
 	}
 	return HealthResult{State: HealthOK, Detail: fmt.Sprintf("%d, all services ready", len(m.GetWorkers()))}, err
+}
+
+// unreachable returns which autoscaled workers reach their target with no number of replicas.
+func unreachable(workers []*api.ScaledWorker) (list []string) {
+	for _, w := range workers {
+		if w.Unreachable != "" {
+			list = append(list, fmt.Sprintf("worker %s: %s", w.Worker, w.Unreachable))
+		}
+	}
+	return list
 }
 
 // HealthOfStore asks how the durable state is; nothing is written for it.

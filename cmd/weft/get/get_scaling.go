@@ -17,7 +17,9 @@ func getScaling(r *cli.Remote) *cobra.Command {
 plan): how many there are, are ready, and are wanted by the model; the figures
 that it goes by; and why the number stays or changes. Below are the last changes,
 the latest first. UTILISATION is of the busiest replica; TIME is what the model
-predicts for the replicas that are wanted.`,
+predicts for the replicas that are wanted. NOW is what it predicts for those that
+there are, MEASURED what packets took in the last minute, and ERROR the median
+difference of the two in the last hour.`,
 		Example: `  weft get scaling
   weft get scaling -o json`,
 	}, func(c *cli.Controller, _ []string) (cli.View, error) {
@@ -27,10 +29,11 @@ predicts for the replicas that are wanted.`,
 }
 
 func scalingTable(t *cli.Table, m *api.GetScalingResponse) {
-	t.Row("WORKER", "REPLICAS", "READY", "WANTED", "BOUNDS", "RATE /s", "SERVICE us", "UTILISATION", "TIME ms", "TARGET ms", "WHY")
+	t.Row("WORKER", "REPLICAS", "READY", "WANTED", "BOUNDS", "RATE /s", "SERVICE us", "UTILISATION", "TIME ms", "TARGET ms", "NOW ms", "MEASURED ms", "ERROR", "WHY")
 	for _, w := range m.GetWorkers() {
 		t.Row(w.Worker, w.Replicas, w.Ready, w.Wanted, fmt.Sprintf("%d-%d", w.Min, w.Max), fmt.Sprintf("%.0f", w.Rate), fmt.Sprintf("%.1f", w.ServiceUs),
-			fmt.Sprintf("%.0f %%", 100*w.Utilisation), fmt.Sprintf("%.2f", w.PredictedUs/1000), fmt.Sprintf("%g", w.TargetUs/1000), w.Reason)
+			fmt.Sprintf("%.0f %%", 100*w.Utilisation), fmt.Sprintf("%.2f", w.PredictedUs/1000), fmt.Sprintf("%g", w.TargetUs/1000),
+			scalingTime(w.PredictedNowUs), scalingTime(w.MeasuredUs), scalingError(w), w.Reason)
 	}
 	list := m.GetDecisions()
 	for i := range list {
@@ -42,8 +45,26 @@ func scalingTable(t *cli.Table, m *api.GetScalingResponse) {
 	}
 }
 
+// scalingTime writes a time in milliseconds, unless it is not known.
+func scalingTime(us float64) string {
+	if us == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", us/1000)
+}
+
+func scalingError(w *api.ScaledWorker) string {
+	if w.ErrorMinutes == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %%", 100*w.Error)
+}
+
 func scalingSentence(d *api.ScalingDecision) string {
 	text := fmt.Sprintf("worker %s goes from %d to %d replicas%s", d.GetWorker(), d.GetFrom(), d.GetTo(), because(d.GetReason()))
+	if d.GetFrom() == d.GetTo() {
+		return fmt.Sprintf("worker %s stays at %d replicas: %s", d.GetWorker(), d.GetFrom(), d.GetReason())
+	}
 	if d.GetError() != "" {
 		text = fmt.Sprintf("worker %s stays at %d replicas, not %d: %s", d.GetWorker(), d.GetFrom(), d.GetTo(), d.GetError())
 	}

@@ -1,6 +1,7 @@
 package size
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -84,7 +85,7 @@ func (q *Question) Check() error {
 		number("rate", q.Rate, 0, 1e9), number("arrival-scv", q.ArrivalSCV, 0, 100), number("service-scv", q.ServiceSCV, 0, 100),
 		duration("service", q.Service), duration("idle", q.Idle), duration("target", q.Target),
 		number("percentile", q.Percentile, 0, 99.99), number("room", float64(q.Room), 0, 1e6), number("loss", q.Loss, 0, 1),
-		number("batch", q.Batch.Size(), 1, 10_000), checkOverhead(q.Overhead),
+		number("batch", cmp.Or(q.Batch.Mean, 1), 1, 10_000), checkOverhead(q.Overhead),
 	} {
 		if err != nil {
 			return err

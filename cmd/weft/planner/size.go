@@ -27,6 +27,7 @@ type sizeConfig struct {
 	service, idle, aim                  time.Duration
 	dispersion, overhead, as, cpus      []string
 	dispatch, profile, of, plot, queues string
+	batch, times, between               string
 	formula, running                    bool
 	remote                              cli.Remote
 }
@@ -51,9 +52,15 @@ three seconds; --formula leaves it out.
 
 Times of packets are by default as in the paper: exponential, and Poisson
 arrivals. An SCV is a squared coefficient of variation: 0 constant, 1 exponential.
+With --batch several come at a time; with --dispersion the simulated arrivals are
+fitted to what was measured, and where they do not reach it, the answer goes by the
+formula and says so. A mean and an SCV do not determine a percentile: range_ms is
+where it lies over laws that have both. --service-times FILE is a histogram: a time
+in each line, TIME COUNT, or FROM TO COUNT.
+
 With --profile the time of a packet is what weft profile has measured of a service,
-and its rate that of the packets it looked at. With --running time, variation, rate
-and dispersion are the live figures of a controller's stage (GET /v1/work).
+and its rate that of the packets it looked at. With --running the histogram of times,
+rate and dispersion are the live figures of a controller's stage (GET /v1/work).
 
 With --network a file says which queues there are, and which classes of packets
 go between them, and how long each class takes is the answer:
@@ -74,6 +81,7 @@ Left out, scv is 1 and servers is 1; service of a class is that of the queue.`,
 		Example: `  weft size --rate 970 --service 0.6ms --idle 0.248ms --target 1ms
   weft size --rate 970 --service 0.6ms --idle 0.248ms --overhead 2:0.001,16:0.02 --plot size.svg
   weft size --rate 20000 --service 0.2ms --service-scv 4 --dispatch shortest --target 1ms --percentile 99 -o json
+  weft size --rate 500 --service-times times.txt --batch 4 --target 20ms --percentile 99
   weft size --profile profile.yaml --of forwarding --rate 50000 --target 100us
   weft size --running --of forwarding --target 1ms --percentile 99
   weft size --network queues.yaml --percentile 99 -o json`,
@@ -117,8 +125,11 @@ func (c *sizeConfig) flags(f *pflag.FlagSet) {
 	f.Float64Var(&q.Rate, "rate", 0, "packets per second")
 	f.Float64Var(&q.ArrivalSCV, "arrival-scv", 1, "SCV of the times between packets")
 	f.StringSliceVar(&c.dispersion, "dispersion", nil, "measured index of dispersion of arrivals over times, such as 10ms=1.5,1s=8, instead of --arrival-scv")
+	f.StringVar(&c.between, "arrival-times", "", "file with measured times between packets, as --service-times, instead of --arrival-scv; they are scaled to --rate")
+	f.StringVar(&c.batch, "batch", "", "mean number of packets that come together, of a geometric distribution, or N:constant; --rate counts each packet")
 	f.DurationVar(&c.service, "service", 0, "time of one instance for a packet, idle time included")
 	f.Float64Var(&q.ServiceSCV, "service-scv", 1, "SCV of that time")
+	f.StringVar(&c.times, "service-times", "", "file with measured service times, in place of --service-scv; with --service they are scaled to it")
 	f.DurationVar(&c.idle, "idle", 0, "part of --service in which no processor is needed, such as for input and output")
 	f.StringSliceVar(&c.overhead, "overhead", nil, "what a packet costs more of a processor in N instances than in one, in all together, as N:MS for some N, such as 2:0.01,16:0.2; others are on the line between them")
 	f.DurationVar(&c.aim, "target", 0, "time that a packet may take (default: as little as possible)")
@@ -174,6 +185,9 @@ func (c *sizeConfig) read(f *pflag.FlagSet) error {
 		}
 		q.Overhead = append(q.Overhead, size.MeasuredOverhead{N: n, Time: t / 1e3})
 	}
+	if err := c.histograms(f); err != nil {
+		return err
+	}
 	if c.plot != "" && !slices.Contains(sizePlotFormats, strings.ToLower(filepath.Ext(c.plot))) {
 		return fmt.Errorf("--plot %q: want a file name that ends in %s", c.plot, strings.Join(sizePlotFormats, ", "))
 	}
@@ -184,15 +198,39 @@ func (c *sizeConfig) read(f *pflag.FlagSet) error {
 		return err
 	}
 	for _, flag := range []string{"rate", "service"} {
-		if c.profile == "" && !c.running && !f.Changed(flag) {
+		if c.profile == "" && !c.running && !f.Changed(flag) && (flag == "rate" || q.Times == nil) {
 			return fmt.Errorf("--%s is missing: %s", flag, map[string]string{"rate": "how many packets come in a second",
-				"service": "how long one instance takes for a packet, or --profile FILE --of SERVICE"}[flag])
+				"service": "how long one instance takes for a packet, --service-times FILE, or --profile FILE --of SERVICE"}[flag])
 		}
 	}
 	if err := q.Check(); err != nil {
 		return fmt.Errorf("--%w", err)
 	}
 	return nil
+}
+
+// histograms reads what is said of how times and arrivals are distributed.
+func (c *sizeConfig) histograms(f *pflag.FlagSet) (err error) {
+	q := &c.question
+	for _, pair := range [][2]string{{"service-times", "service-scv"}, {"arrival-times", "arrival-scv"}} {
+		if f.Changed(pair[0]) && f.Changed(pair[1]) {
+			return fmt.Errorf("--%s and --%s: give one of them", pair[0], pair[1])
+		}
+	}
+	if c.times != "" {
+		if q.Times, err = readTimes("service-times", c.times); err != nil {
+			return err
+		}
+	}
+	if c.between != "" {
+		if q.Between, err = readTimes("arrival-times", c.between); err != nil {
+			return err
+		}
+	}
+	if c.batch != "" {
+		q.Batch, err = readBatch(c.batch)
+	}
+	return err
 }
 
 // measured takes what the flags leave open from a profile.

@@ -20,14 +20,17 @@ import (
 // SizeReport is what weft size prints. Times are null where there are none: the
 // deployment is overloaded, has no formula, or nothing was simulated.
 type SizeReport struct {
-	Rate     float64     `json:"rate"`
-	Of       string      `json:"of"` // what times are: mean, or p99
-	TargetMS *float64    `json:"target_ms"`
-	Met      bool        `json:"met"`
-	Note     string      `json:"note,omitempty"`
-	Best     SizePoint   `json:"best"`
-	Curve    []SizePoint `json:"curve"`
-	Seed     uint64      `json:"seed"`
+	Rate     float64   `json:"rate"`
+	Of       string    `json:"of"` // what times are: mean, or p99
+	TargetMS *float64  `json:"target_ms"`
+	Met      bool      `json:"met"`
+	Note     string    `json:"note,omitempty"`
+	Best     SizePoint `json:"best"`
+	// RangeMS is where the percentile of best lies, over laws of the service time with
+	// the mean and the variation that were given; absent with a histogram.
+	RangeMS []float64   `json:"range_ms,omitempty"`
+	Curve   []SizePoint `json:"curve"`
+	Seed    uint64      `json:"seed"`
 }
 
 // SizePoint is one deployment.
@@ -51,6 +54,9 @@ func newSizeReport(q size.Question, a size.Answer) *SizeReport {
 	}
 	if q.Target > 0 {
 		r.TargetMS = milliseconds(q.Target)
+	}
+	if a.Range.High > 0 {
+		r.RangeMS = []float64{rounded(a.Range.Low * 1e3), rounded(a.Range.High * 1e3)}
 	}
 	for _, p := range a.Curve {
 		r.Curve = append(r.Curve, newSizePoint(q, p))
@@ -128,6 +134,9 @@ func (r *SizeReport) table(t *cli.Table) {
 	t.Row("best", fmt.Sprintf("%d as %s on %d processors: %s of %.4g ms", r.Best.N, r.Best.As, r.Best.CPUs, r.Of, r.Best.Time()))
 	if r.TargetMS != nil {
 		t.Row("target", fmt.Sprintf("%g ms, met: %s", *r.TargetMS, cli.Yes(r.Met)))
+	}
+	if r.RangeMS != nil {
+		t.Row("range", fmt.Sprintf("%.4g to %.4g ms, as the service times are distributed: give a histogram, --service-times", r.RangeMS[0], r.RangeMS[1]))
 	}
 	if r.Note != "" {
 		t.Row("note", r.Note)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weft-sdn/weft/api"
+	"github.com/weft-sdn/weft/plan/simulate"
 	"github.com/weft-sdn/weft/plan/size"
 )
 
@@ -40,6 +41,7 @@ func (c *sizeConfig) takeWork(f *pflag.FlagSet, m *api.GetWorkResponse) error {
 	var rate, measured, seconds, squares float64
 	dispersion := map[float64]float64{} // by time, weighted by rate
 	sources := 0.0
+	var bins []simulate.Bin
 	for _, p := range m.GetProcesses() {
 		for _, w := range p.GetWork() {
 			if w.Work != "stage" {
@@ -56,6 +58,9 @@ func (c *sizeConfig) takeWork(f *pflag.FlagSet, m *api.GetWorkResponse) error {
 			measured += float64(w.Measured)
 			seconds += w.Seconds
 			squares += w.SecondsSquares
+			for _, b := range w.Times {
+				bins = append(bins, simulate.Bin{From: b.From, To: b.To, Count: float64(b.Count)})
+			}
 			for _, d := range w.Dispersion {
 				dispersion[d.Seconds] += d.Index * w.Rate
 			}
@@ -69,6 +74,12 @@ func (c *sizeConfig) takeWork(f *pflag.FlagSet, m *api.GetWorkResponse) error {
 	q.Service = mean + c.idle.Seconds()
 	if !f.Changed("service-scv") && measured > 1 {
 		q.ServiceSCV = min(100, max(0, squares/measured/(mean*mean)-1))
+	}
+	if len(bins) > 0 && !f.Changed("service-scv") && !f.Changed("service-times") {
+		var err error
+		if q.Times, err = simulate.NewShape(bins); err != nil {
+			return fmt.Errorf("--running: the histogram of service times: %w", err)
+		}
 	}
 	if !f.Changed("rate") {
 		if q.Rate = rate; rate == 0 {

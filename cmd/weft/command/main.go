@@ -111,7 +111,7 @@ of real switches to try it in.`,
 			root.AddCommand(c)
 		}
 	}
-	add("run", run.UpCommand(), run.WorkerCommand(), planner.ApplyCommand(), configCommand(), planner.PlanCommand(run.PlanPutCommand(), verify.Command()), planner.CheckCommand(), planner.SizeCommand())
+	add("run", run.UpCommand(), run.WorkerCommand(), planner.ApplyCommand(), configCommand(), planner.PlanCommand(run.PlanPutCommand(), verify.Command(), verify.FollowCommand()), planner.CheckCommand(), planner.SizeCommand())
 	add("talk", get.Command(), get.PathCommand(), trace.Command(), get.ExplainCommand(), switchCommand(), linkCommand())
 	add("talk", policy.Commands()...)
 	add("talk", get.EventsCommand(), tokenCommand(), profiler.Command(), store.Command(), supportCommand())

@@ -32,13 +32,13 @@ flags, which are those of weft plan make.`,
 			var texts [2]planning.Text
 			for i, name := range args {
 				var err error
-				if texts[i].Source, texts[i].Text, err = planText(name); err != nil {
+				if texts[i].Source, texts[i].Text, err = PlanText(name); err != nil {
 					return err
 				}
 			}
 			ctx, stop := cli.Signals(cmd)
 			defer stop()
-			u, err := planning.Diff(ctx, sources(cmd), texts[0], texts[1], cmd.Flags())
+			u, err := planning.Diff(ctx, Sources(cmd), texts[0], texts[1], cmd.Flags())
 			if err != nil {
 				return wronglyCalled(cmd, err)
 			}

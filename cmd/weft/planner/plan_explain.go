@@ -32,7 +32,7 @@ plan can be seen under another load, or on other servers.`,
   weft plan explain plan.yaml southbound/p2 --packet-ins 50000 -o json`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			source, text, err := planText(args[0])
+			source, text, err := PlanText(args[0])
 			if err != nil {
 				return err
 			}
@@ -46,7 +46,7 @@ plan can be seen under another load, or on other servers.`,
 			}
 			ctx, stop := cli.Signals(cmd)
 			defer stop()
-			e, err := m.Explain(ctx, sources(cmd), shard)
+			e, err := m.Explain(ctx, Sources(cmd), shard)
 			if err != nil {
 				return wronglyCalled(cmd, err)
 			}

@@ -52,7 +52,7 @@ its workers are: weft plan explain and weft plan diff read them.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := cli.Signals(cmd)
 			defer stop()
-			made, err := o.Make(ctx, sources(cmd))
+			made, err := o.Make(ctx, Sources(cmd))
 			if err != nil {
 				return wronglyCalled(cmd, err)
 			}
@@ -77,12 +77,12 @@ its workers are: weft plan explain and weft plan diff read them.`,
 	return cmd
 }
 
-// sources reads what a command names: built-in plans, files, and generators of
+// Sources reads what a command names: built-in plans, files, and generators of
 // networks. What is assumed it writes on stderr.
-func sources(cmd *cobra.Command) planning.Sources {
+func Sources(cmd *cobra.Command) planning.Sources {
 	say := func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 	return planning.Sources{
-		Specs: AllSpecs(), Network: cli.ReadNetwork, File: document.ReadFile, Plan: planText,
+		Specs: AllSpecs(), Network: cli.ReadNetwork, File: document.ReadFile, Plan: PlanText,
 		Partitions: func(ctx context.Context, g *partition.Graph, o partition.Options, c planning.Choose) (int, error) {
 			choice, err := choosePartitions(ctx, g, o, c, say)
 			if err != nil {

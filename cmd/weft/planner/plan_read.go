@@ -30,15 +30,15 @@ func (e *UnknownFile) Error() string {
 
 // ReadPlan reads a plan by its name if it is built in, else from a file.
 func ReadPlan(name string) (*plan.Plan, error) {
-	file, text, err := planText(name)
+	file, text, err := PlanText(name)
 	if err != nil {
 		return nil, err
 	}
 	return plan.Parse(file, text)
 }
 
-// planText returns a plan as it is written, and the name of its file.
-func planText(name string) (file string, text []byte, err error) {
+// PlanText returns a plan as it is written, and the name of its file.
+func PlanText(name string) (file string, text []byte, err error) {
 	if slices.Contains(plans.Names(), name) {
 		text, err = plans.Read(name)
 		return name + ".yaml", text, err
@@ -55,7 +55,7 @@ func planText(name string) (file string, text []byte, err error) {
 
 // ReadHead reads a plan as ReadPlan does, and for what it was made.
 func ReadHead(name string) (*plan.Plan, planning.Head, error) {
-	source, text, err := planText(name)
+	source, text, err := PlanText(name)
 	if err != nil {
 		return nil, planning.Head{}, err
 	}

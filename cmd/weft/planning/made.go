@@ -18,6 +18,7 @@ type MadePlan struct {
 	source  string
 	plan    *plan.Plan
 	options Options
+	by      []string          // the flags of its head, as --name=value
 	where   map[string]string // the servers of workers
 }
 
@@ -44,9 +45,8 @@ func ReadMade(source string, text []byte, given *pflag.FlagSet) (*MadePlan, erro
 			break
 		}
 		if words, ok := strings.CutPrefix(line, madeByLine); ok {
-			args, err := splitQuoted(words)
-			if err == nil {
-				err = flags.Parse(args)
+			if m.by, err = splitQuoted(words); err == nil {
+				err = flags.Parse(m.by)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("%s: the line %q cannot be read: %w", source, madeByLine+" …", err)

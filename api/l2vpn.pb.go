@@ -84,6 +84,14 @@ type Circuit struct {
 	// Of a vpls: those of its ends that are leaves (E-Tree of MEF 6.3): they reach the other ends, its
 	// roots, and no leaf. At least one end is a root.
 	Leaves []string `protobuf:"bytes,25,rep,name=leaves,proto3" json:"leaves,omitempty"`
+	// Whether its ends send customers frames of the controller's own: probes by which loops of circuits
+	// are found, and, at an end that is a port, LLDP.
+	Oam bool `protobuf:"varint,26,opt,name=oam,proto3" json:"oam,omitempty"`
+	// What becomes of layer-2 control protocols, as PROTOCOL=ACTION (MEF 45). PROTOCOL is stp, pause, slow
+	// (LACP, marker, link OAM, ESMC), eapol, elmi, ptp, lldp, mmrp or mvrp; 00 to 0f or 20 to 2f, all
+	// frames to 01-80-C2-00-00-XX; or all, which are all of these. What names less counts first. ACTION is
+	// tunnel, discard, or, of lldp, peer: the controller reads it. Of what is not named: tunnel.
+	L2Cp []string `protobuf:"bytes,27,rep,name=l2cp,proto3" json:"l2cp,omitempty"`
 	// Never given twice.
 	Id uint32 `protobuf:"varint,30,opt,name=id,proto3" json:"id,omitempty"`
 	// What is kept of each end, in the order of ends.
@@ -341,6 +349,20 @@ func (x *Circuit) GetLeaves() []string {
 	return nil
 }
 
+func (x *Circuit) GetOam() bool {
+	if x != nil {
+		return x.Oam
+	}
+	return false
+}
+
+func (x *Circuit) GetL2Cp() []string {
+	if x != nil {
+		return x.L2Cp
+	}
+	return nil
+}
+
 func (x *Circuit) GetId() uint32 {
 	if x != nil {
 		return x.Id
@@ -527,8 +549,11 @@ type CircuitMember struct {
 	// beside those of the end. Of a vpls also all while the end is blocked. Of both also those
 	// with a group as their sender.
 	DroppedPackets uint64 `protobuf:"varint,13,opt,name=dropped_packets,json=droppedPackets,proto3" json:"dropped_packets,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// What the customer's device there says of itself by LLDP, where the circuit's l2cp has lldp=peer:
+	// chassis, port and name; empty until it has.
+	Neighbour     string `protobuf:"bytes,14,opt,name=neighbour,proto3" json:"neighbour,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CircuitMember) Reset() {
@@ -650,6 +675,13 @@ func (x *CircuitMember) GetDroppedPackets() uint64 {
 		return x.DroppedPackets
 	}
 	return 0
+}
+
+func (x *CircuitMember) GetNeighbour() string {
+	if x != nil {
+		return x.Neighbour
+	}
+	return ""
 }
 
 // CircuitLabel: a label of a circuit at a switch.
@@ -2649,7 +2681,9 @@ type CircuitPortChanged struct {
 	// Whether it is no more.
 	Gone bool `protobuf:"varint,2,opt,name=gone,proto3" json:"gone,omitempty"`
 	// The VLAN identifier, of two tags the outer one; 0: all frames.
-	Vlan          uint32 `protobuf:"varint,3,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	Vlan uint32 `protobuf:"varint,3,opt,name=vlan,proto3" json:"vlan,omitempty"`
+	// Whether frames of the controller's own may be sent there.
+	Oam           bool `protobuf:"varint,4,opt,name=oam,proto3" json:"oam,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2705,11 +2739,18 @@ func (x *CircuitPortChanged) GetVlan() uint32 {
 	return 0
 }
 
+func (x *CircuitPortChanged) GetOam() bool {
+	if x != nil {
+		return x.Oam
+	}
+	return false
+}
+
 var File_l2vpn_proto protoreflect.FileDescriptor
 
 const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
-	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xac\x1b\n" +
+	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xae\x1e\n" +
 	"\aCircuit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12c\n" +
 	"\x04type\x18\x02 \x01(\tBO\x92\xe1\x18K\n" +
@@ -2765,7 +2806,11 @@ const file_l2vpn_proto_rawDesc = "" +
 	"never_move\x18\x18 \x01(\bBg\x92\xe1\x18c\n" +
 	"astay on its paths whatever comes, until weft l2vpn reroute; the standby path is used all the sameR\tneverMove\x12~\n" +
 	"\x06leaves\x18\x19 \x03(\tBf\x92\xe1\x18^\n" +
-	"Vof a vpls: one of its ends that reaches only those that are no leaves; may be repeated\x12\x04leaf\xa0\xe1\x18\x02R\x06leaves\x12\x0e\n" +
+	"Vof a vpls: one of its ends that reaches only those that are no leaves; may be repeated\x12\x04leaf\xa0\xe1\x18\x02R\x06leaves\x12\x7f\n" +
+	"\x03oam\x18\x1a \x01(\bBm\x92\xe1\x18i\n" +
+	"gsend customers frames of the controller's own at its ends: probes that find loops of circuits, and LLDPR\x03oam\x12\xfe\x01\n" +
+	"\x04l2cp\x18\x1b \x03(\tB\xe9\x01\x92\xe1\x18\xe4\x01\n" +
+	"\xd5\x01what becomes of a layer-2 control protocol, PROTOCOL=tunnel, =discard or lldp=peer: stp, pause, slow, eapol, elmi, ptp, lldp, mmrp, mvrp, 00 to 0f and 20 to 2f for all to 01-80-C2-00-00-XX, or all; may be repeated\x12\x04l2cp*\x04listR\x04l2cp\x12\x0e\n" +
 	"\x02id\x18\x1e \x01(\rR\x02id\x120\n" +
 	"\amembers\x18\x1f \x03(\v2\x16.weft.v1.CircuitMemberR\amembers\x12\x14\n" +
 	"\x05state\x18  \x01(\tR\x05state\x12\x16\n" +
@@ -2793,7 +2838,7 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\favoids_until\x182 \x01(\tR\vavoidsUntil\x12\x14\n" +
 	"\x05share\x183 \x01(\rR\x05share:\x81\x01\x8a\xe1\x18}\n" +
 	"\acircuit\"\x04NAME\"\x04TYPE\"\x04ENDS\"\x15RATE={rate_kbps|rate}\"\x04PATH\"\x06LABELS\"\x0fRX={rx_packets}\"\x0fTX={tx_packets}\"\x19STATE={state}[: {reason}]B\v\n" +
-	"\t_priority\"\xed\x02\n" +
+	"\t_priority\"\x8b\x03\n" +
 	"\rCircuitMember\x12\x10\n" +
 	"\x03end\x18\x01 \x01(\tR\x03end\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\rR\x05label\x12\x14\n" +
@@ -2812,7 +2857,8 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
 	"ipv6_label\x18\v \x01(\rR\tipv6Label\x12\x10\n" +
 	"\x03mac\x18\f \x01(\tR\x03mac\x12'\n" +
-	"\x0fdropped_packets\x18\r \x01(\x04R\x0edroppedPackets\"d\n" +
+	"\x0fdropped_packets\x18\r \x01(\x04R\x0edroppedPackets\x12\x1c\n" +
+	"\tneighbour\x18\x0e \x01(\tR\tneighbour\"d\n" +
 	"\fCircuitLabel\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\rR\x05label\x12\x12\n" +
@@ -2946,11 +2992,12 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x0eCircuitChanged\x12*\n" +
 	"\acircuit\x18\x01 \x01(\v2\x10.weft.v1.CircuitR\acircuit\x12\x18\n" +
 	"\adeleted\x18\x02 \x01(\bR\adeleted:\r\xfa\xe0\x18\t\n" +
-	"\x05l2vpn\x10\x01\"l\n" +
+	"\x05l2vpn\x10\x01\"~\n" +
 	"\x12CircuitPortChanged\x12!\n" +
 	"\x02at\x18\x01 \x01(\v2\x11.weft.v1.LocationR\x02at\x12\x12\n" +
 	"\x04gone\x18\x02 \x01(\bR\x04gone\x12\x12\n" +
-	"\x04vlan\x18\x03 \x01(\rR\x04vlan:\v\xfa\xe0\x18\a\n" +
+	"\x04vlan\x18\x03 \x01(\rR\x04vlan\x12\x10\n" +
+	"\x03oam\x18\x04 \x01(\bR\x03oam:\v\xfa\xe0\x18\a\n" +
 	"\x05l2vpn2\xf4#\n" +
 	"\x05L2vpn\x12\xa1\x01\n" +
 	"\vSetCircuits\x12\x1b.weft.v1.SetCircuitsRequest\x1a\x1c.weft.v1.SetCircuitsResponse\"W\xea\xe0\x18S\b\x02\x10\x01\x1a.2\boutcomes2\x05added2\achanged2\adeleted2\tunchanged\"\vl2vpn apply*\x0ePOST /v1/l2vpn@\x01\x12\xb4\x01\n" +

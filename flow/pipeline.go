@@ -80,9 +80,11 @@ const (
 	// Below the operator's usual one, above virtual networks.
 	PriorityCircuitRing     = 31500 // ring probes of circuits: to the controller
 	PriorityCircuitLabelled = 31000 // labelled frames at an end: dropped, for Open vSwitch 3.1 aborts where it encapsulates one
+	PriorityCircuitControl  = 30610 // of layer-2 control protocols, where a circuit says what becomes of them; above, those named by address, then by protocol
 	PriorityCircuitCast     = 30600 // of a vpws: broadcast and multicast, by a meter of their own
 	PriorityCircuit         = 30500 // frames at an end: to their tunnel
-	PriorityCircuitRest     = 30400 // of an end that is a port where others have VLANs; one above, broadcast and multicast of a vpws
+	PriorityCircuitRest     = 30400 // of an end that is a port where others have VLANs; one above, broadcast and multicast of a vpws; above it, control protocols
+	PriorityForeignProbe    = 30300 // on switches with ends of circuits: LLDP that is not our own, from elsewhere
 
 	// Of chains, below circuits and above virtual networks.
 	PriorityChainBack   = 29900 // what functions of chains send: IP packets to TableForward, probes to the controller
@@ -113,7 +115,7 @@ const (
 	PriorityBindingPort      = 3 // a bound Ethernet address at its port
 	PriorityBindingElsewhere = 2 // at any other: dropped
 
-	PriorityCircuitInner  = 1000 // in TableCircuits; above it broadcast and multicast, then labelled frames
+	PriorityCircuitInner  = 1000 // in TableCircuits; above it broadcast and multicast, then control protocols, then labelled frames
 	PriorityCircuitTagged = 1060 // in TableCircuits: frames of an end by how many tags of the customer's they have
 	PriorityCircuitTags   = 900  // frames of a circuit on their way out
 	PriorityCircuitOther  = 1070 // in TableCircuits: those of a VLAN that another end of the port has, dropped
@@ -234,6 +236,7 @@ var writers = []Writer{
 	{Owner: OwnerDiscovery, Name: "discovery", Service: "discovery", Stage: true, Standing: true, Observed: true, Hybrid: true,
 		Priorities: []Priorities{
 			{Table: TableIngress, Base: PriorityProbe, Top: PriorityProbe, Doc: "LLDP to the controller; BDDP dropped"},
+			{Table: TableIngress, Base: PriorityForeignProbe, Top: PriorityForeignProbe, Doc: "on switches with ends of circuits: other LLDP than our own, to the controller"},
 		}},
 	{Owner: OwnerOperator, Name: "operator", Service: "flowrules", Observed: true, Hybrid: true}, // any table and priority that no other has
 	{Name: "apps", Groups: Range{AppGroups, AppGroups + 1<<28 - 1}},                              // as the operator's, by cookies of their own
@@ -256,8 +259,8 @@ var writers = []Writer{
 		Priorities: []Priorities{
 			{Table: TableIngress, Base: PriorityCircuitRing, Top: PriorityCircuitRing, Doc: "circuits: probes that a customer has passed on from one end to another, to the controller"},
 			{Table: TableIngress, Base: PriorityCircuitLabelled, Top: PriorityCircuitLabelled, Doc: "circuits: labelled frames from customers, dropped"},
-			{Table: TableIngress, Base: PriorityCircuitRest, Top: PriorityCircuitCast, Doc: "circuits: frames of an end, to the tunnel; broadcast and multicast of a vpws through a meter; below, those of a port where other ends have VLANs"},
-			{Table: TableCircuits, Base: PriorityCircuitInner, Top: PriorityCircuitInner + 2, Doc: "circuits: frames of an end with two tags, to the tunnel; above, broadcast and multicast, through a meter, and labelled ones, dropped"},
+			{Table: TableIngress, Base: PriorityCircuitRest, Top: PriorityCircuitControl + 2, Doc: "circuits: frames of an end, to the tunnel; broadcast and multicast of a vpws through a meter; above, control protocols; below, those of a port where other ends have VLANs"},
+			{Table: TableCircuits, Base: PriorityCircuitInner, Top: PriorityCircuitInner + 5, Doc: "circuits: frames of an end with two tags, to the tunnel; above, broadcast and multicast, through a meter, control protocols, and labelled ones, dropped"},
 			{Table: TableCircuits, Base: PriorityCircuitTagged, Top: PriorityCircuitTagged + 1, Doc: "circuits: frames of an end by how many tags of the customer's own they have; too many, dropped"},
 			{Table: TableCircuits, Base: PriorityCircuitOther, Top: PriorityCircuitOther, Doc: "circuits: frames on their way out at a port, of a VLAN that another end has there: dropped"},
 			{Table: TableCircuits, Base: PriorityCircuitTags, Top: PriorityCircuitTags, Doc: "circuits: the tags of an end put on, and out"},

@@ -40,9 +40,9 @@ func (r *roles) explain(now int64, p *port) *api.PortRole {
 		say(causeRefuses, p.refusing.until, "look at the port in the switch's own configuration: it may be in a VLAN, a trunk or a mode that OpenFlow does not have; take it down if it is not for this network",
 			"the switch refuses packets for it: %s; it is probed ever more rarely, and no link can be found there", p.refusing.reason)
 	case p.role == flow.RoleLink || p.role == flow.RoleInternal || p.role == flow.RoleTunnel:
-	case p.role == flow.RoleAccess:
+	case p.role == flow.RoleAccess || p.role == flow.RoleEdge && p.isCustomers():
 		if far := p.rival; far != (flow.Location{}) && now-p.rivalAt < 3*int64(r.cfg.Interval) {
-			say(causeJoined, 0, "if that is a cable between nodes, take the ports out of the nodes' access lists; else find out how the customer, or a circuit, joins them",
+			say(causeJoined, 0, "if that is a cable between switches, take the ports out of the nodes' access lists, or circuits off the ports; else find out how the customer, or a circuit, joins them",
 				"probes pass between it and port %v: a customer is plugged in twice, or two circuits form a loop", far)
 		}
 	case p.role == flow.RoleEdge:

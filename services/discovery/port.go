@@ -19,8 +19,9 @@ type datapath struct {
 	low       []*port // by number, those below lowPorts
 	high      map[flow.Port]*port
 	hybrid    *flow.Hybrid // nil: it is not of a hybrid node
-	checkAt   int64        // when to check the links that leave it
-	settle    int64        // when to check the roles of its ports; math.MaxInt64: not by time
+	customers map[flow.Port]customer
+	checkAt   int64 // when to check the links that leave it
+	settle    int64 // when to check the roles of its ports; math.MaxInt64: not by time
 	view      *view
 	echo      echo
 	answered  int64       // when the last echo that it has answered was asked for
@@ -102,20 +103,28 @@ func (dp *datapath) silenceCountsFrom() int64 {
 	return dp.trapped
 }
 
-// listedRole returns the role that a hybrid node gives a port, or RoleUnsettled if
-// it gives none.
+// listedRole returns the role that a hybrid node, or a circuit, gives a port, or RoleUnsettled if
+// none does.
 func (p *port) listedRole() flow.PortRole {
-	if p.dp.hybrid == nil {
-		return flow.RoleUnsettled
+	switch {
+	case p.dp.hybrid != nil:
+		return p.dp.hybrid.Role(p.at.Port)
+	case p.isCustomers():
+		return flow.RoleEdge
 	}
-	return p.dp.hybrid.Role(p.at.Port)
+	return flow.RoleUnsettled
 }
 
 // isProbed reports whether probes are sent out of a port. They are not if the port
-// cannot have a link.
+// cannot have a link, or is a customer's of circuits who does not want them.
 func (p *port) isProbed() bool {
-	r := p.listedRole()
-	return r != flow.RoleInternal && r != flow.RoleTunnel
+	switch p.listedRole() {
+	case flow.RoleInternal, flow.RoleTunnel:
+		return false
+	case flow.RoleAccess, flow.RoleEdge: // who has VLANs of a node's access port has all that is there
+		return !p.dp.customers[p.at.Port].quiet()
+	}
+	return true
 }
 
 // isUp reports whether a port is up, on a switch that is connected.

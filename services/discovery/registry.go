@@ -37,17 +37,18 @@ type agenda struct {
 // A registry has the switches with their ports, and collects what comes of changes to
 // them. Every part of a topology uses it.
 type registry struct {
-	cfg      *Config
-	rand     *rand.Rand
-	switches map[flow.DPID]*datapath
-	order    []*datapath // the same, in the order of their probes
-	moved    bool        // links or switches have come or gone since the order was made
+	cfg       *Config
+	rand      *rand.Rand
+	switches  map[flow.DPID]*datapath
+	customers map[flow.DPID]map[flow.Port]customer
+	order     []*datapath // the same, in the order of their probes
+	moved     bool        // links or switches have come or gone since the order was made
 	outbox
 	agenda
 }
 
 func newRegistry(cfg *Config, seed uint64) *registry {
-	return &registry{cfg: cfg, rand: rand.New(rand.NewPCG(seed, 0)), switches: map[flow.DPID]*datapath{},
+	return &registry{cfg: cfg, rand: rand.New(rand.NewPCG(seed, 0)), switches: map[flow.DPID]*datapath{}, customers: map[flow.DPID]map[flow.Port]customer{},
 		agenda: agenda{deadline: math.MaxInt64}}
 }
 
@@ -55,7 +56,7 @@ func newRegistry(cfg *Config, seed uint64) *registry {
 func (r *registry) datapath(id flow.DPID) *datapath {
 	dp := r.switches[id]
 	if dp == nil {
-		dp = &datapath{id: id, high: map[flow.Port]*port{}, view: &view{}, checkAt: math.MaxInt64, settle: math.MaxInt64}
+		dp = &datapath{id: id, high: map[flow.Port]*port{}, view: &view{}, customers: r.customers[id], checkAt: math.MaxInt64, settle: math.MaxInt64}
 		dp.phase = r.rand.Float64()
 		r.switches[id] = dp
 		r.order = append(r.order, dp)

@@ -32,8 +32,8 @@ func Spec() weft.Spec {
 		Doc:        "finds the links between switches and the roles of their ports",
 		Serves:     weft.Methods(api.ListLinks, api.ListPortRoles, api.AllowLink, api.SetLink),
 		Calls:      weft.Methods(api.Send, api.SetStanding, api.EchoSwitches),
-		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.FlowsObservedEvent, api.PortUsedEvent, api.SwitchErrorEvent),
-		Optional:   []string{"intake"},
+		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.FlowsObservedEvent, api.PortUsedEvent, api.SwitchErrorEvent, api.CircuitPortChangedEvent),
+		Optional:   []string{"intake", "l2vpn"},
 		Publishes:  weft.Subjects(api.LinkChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.ProbeReturnedEvent),
 		Buckets:    []string{"keys", "ports", "allowed", "settings"},
 		Rebuilt:    []string{"ports", "keys"},
@@ -168,6 +168,14 @@ func run(ctx context.Context, env *weft.Env) error {
 				t.recordRefusal(now, flow.Location{Switch: sw, Port: flow.Port(m.Port)}, m.Text)
 			})
 		}
+	})
+	weft.On(env, api.CircuitPortChangedEvent, func(_ context.Context, m *api.CircuitPortChanged) {
+		at, some := m.GetAt().Flow(), false
+		e.change(func(now int64, t *topology) {
+			t.setCustomer(now, at, uint16(m.GetVlan()), m.GetGone(), m.GetOam())
+			some = len(t.customers[at.Switch]) > 0
+		})
+		k.setCircuits(at.Switch, some)
 	})
 	weft.On(env, api.PortUsedEvent, func(_ context.Context, m *api.PortUsed) {
 		if sw, err := flow.ParseDPID(m.GetDpid()); err == nil {

@@ -30,6 +30,12 @@ func (e *engine) open(sw flow.DPID) func(*flow.PacketIn, *flow.Decision) flow.Ve
 				return flow.Done
 			}
 		case flow.EthTypeLLDP, ethTypeBDDP:
+			if in.Cookie.Owner() == flow.OwnerCircuits { // a customer's; an entry of ours takes what is ours before
+				if p != nil {
+					in.Role = flow.PortRole(p.role.Load())
+				}
+				return flow.Next
+			}
 			number := in.Key.InPort
 			if p == nil {
 				p, number = lost, 0

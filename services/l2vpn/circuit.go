@@ -28,8 +28,9 @@ const mostKbps = 1_000_000_000
 // and kept, and what is read of it. Nobody writes to one that is in the store.
 type circuit struct {
 	*api.Circuit
-	ends   []end // in the order of Ends
-	leaves map[end]bool
+	ends     []end // in the order of Ends
+	leaves   map[end]bool
+	controls []control
 
 	from, until time.Time // zero: from ever, for ever
 	loopUntil   time.Time
@@ -115,6 +116,9 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 			return wrong("%w", err)
 		}
 	}
+	if err := c.readControls(); err != nil {
+		return wrong("%w", err)
+	}
 	if err := c.readTimes(); err != nil {
 		return wrong("%w", err)
 	}
@@ -193,7 +197,7 @@ func wanted(m *api.Circuit) *api.Circuit {
 		RateKbps: m.RateKbps, Protect: m.Protect, RevertAfterS: m.RevertAfterS, MaxDelayUs: m.MaxDelayUs, DiverseFrom: m.DiverseFrom,
 		IncludeAny: m.IncludeAny, IncludeAll: m.IncludeAll, ExcludeAny: m.ExcludeAny, Pin: slices.Clone(m.Pin), Priority: m.Priority,
 		From: m.From, Until: m.Until, MinMtu: m.MinMtu, MaxMacs: m.MaxMacs, StormKbps: m.StormKbps, Tree: m.Tree, Loops: slices.Clone(m.Loops), LoopsUntil: m.LoopsUntil,
-		NeverMove: m.NeverMove, Leaves: slices.Clone(m.Leaves)}
+		NeverMove: m.NeverMove, Leaves: slices.Clone(m.Leaves), Oam: m.Oam, L2Cp: slices.Clone(m.L2Cp)}
 }
 
 // parse returns a stored circuit.

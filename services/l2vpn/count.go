@@ -70,12 +70,17 @@ func (c *circuit) counts(i int, e *flow.Entry) (kind int, ok bool) {
 		return 0, false
 	}
 	s := set{}
-	s.ingress(c.Id, c.ends[i], 0, c.Members[i].StormMeter, nil)
+	in := inlet{id: c.Id, at: c.ends[i], storm: c.Members[i].StormMeter, controls: c.controls, acts: []flow.Action{flow.Output(flow.PortIn)}}
+	s.ingress(in)
 	if c.ends[i].whole() { // also while other ends have VLANs of its port
 		s.besides = besides{c.ends[i]: "1"}
-		s.ingress(c.Id, c.ends[i], 0, c.Members[i].StormMeter, nil)
+		s.ingress(in)
 	}
-	return received, slices.ContainsFunc(s.entries, func(o flow.Entry) bool { return o.Cookie.ID() != 0 && o.Key() == e.Key() })
+	at := slices.IndexFunc(s.entries, func(o flow.Entry) bool { return o.Cookie.ID() != 0 && o.Key() == e.Key() })
+	if at >= 0 && len(s.entries[at].Apply) == 0 {
+		return dropped, true
+	}
+	return received, at >= 0
 }
 
 // circuitCounters are the counters of a circuit.

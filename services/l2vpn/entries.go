@@ -68,13 +68,13 @@ func (b *store) piece(sw *api.Switch, name string) *api.SetStandingRequest {
 	} else if port, ok := strings.CutPrefix(name, portPiece); ok {
 		if n, err := flow.ParsePort(port); err == nil && len(b.taken[dpid][n]) > 0 {
 			guards(&all, n, b.taken[dpid][n])
+			if b.sendsRingProbes(flow.Location{Switch: dpid, Port: n}) {
+				all.ringTrap(n)
+			}
 		}
 	} else if name == probePiece {
 		if b.probed(dpid) {
 			all.probes()
-		}
-		if len(b.taken[dpid]) > 0 {
-			all.ringTrap()
 		}
 	}
 	b.mu.Unlock()
@@ -165,7 +165,7 @@ func (s *set) pairEntries(c *circuit, i int, group uint32, known devices, storm 
 			s.ipEgress(c, i, known)
 		}
 	default:
-		s.ingress(c.Id, e, m.Meter, m.StormMeter, s.admit(c, i, c.spare(1-i, c.carried(i, 1-i)), s.deliver(c, i, 1-i, group)))
+		s.ingress(inlet{c.Id, e, m.Meter, m.StormMeter, c.controls, s.admit(c, i, c.spare(1-i, c.carried(i, 1-i)), s.deliver(c, i, 1-i, group))})
 		switch {
 		case group != 0:
 			s.egress(c, i)
@@ -328,40 +328,51 @@ func stormMeter(id, kbps uint32) flow.Meter {
 // toMany is the bit of an Ethernet address that broadcast and multicast have.
 var toMany = flow.MAC{1}
 
-// ingress adds the entries that do something to the frames of an end, through a meter; those to
-// many through another, if there is one. Those with
-// two tags come to TableCircuits, the first in the metadata.
-func (s *set) ingress(id uint32, e end, meter, storm uint32, acts []flow.Action) {
-	enter := func(table uint8, priority, cast uint16, m flow.Match) {
-		s.enter(id, flow.Entry{Table: table, Priority: priority, Match: m, Meter: meter, Apply: acts})
-		if storm != 0 {
-			s.enter(id, flow.Entry{Table: table, Priority: cast, Match: m.WithEthDstMasked(toMany, toMany), Meter: storm, Apply: acts})
+// An inlet is what becomes of the frames that come in at an end.
+type inlet struct {
+	id       uint32 // of the circuit for which entries count; 0: of none
+	at       end
+	meter    uint32 // that they pass; 0: none
+	storm    uint32 // that those to many pass instead; 0: the other
+	controls []control
+	acts     []flow.Action
+}
+
+// ingress adds the entries for what comes in at an end. Frames with two tags come to
+// TableCircuits, the first in the metadata.
+func (s *set) ingress(in inlet) {
+	enter := func(table uint8, priority, cast, control uint16, m flow.Match) {
+		s.enter(in.id, flow.Entry{Table: table, Priority: priority, Match: m, Meter: in.meter, Apply: in.acts})
+		if in.storm != 0 {
+			s.enter(in.id, flow.Entry{Table: table, Priority: cast, Match: m.WithEthDstMasked(toMany, toMany), Meter: in.storm, Apply: in.acts})
 		}
+		s.controls(in, table, control, m)
 	}
+	e := in.at
 	m := flow.Match{}.WithInPort(e.at.Port)
 	switch {
 	case s.besides[e] != "":
-		enter(flow.TableIngress, flow.PriorityCircuitRest, flow.PriorityCircuitRest+1, m)
+		enter(flow.TableIngress, flow.PriorityCircuitRest, flow.PriorityCircuitRest+1, flow.PriorityCircuitRest+2, m)
 	case e.list != "":
 		for _, v := range e.list.blocks() {
-			enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast, v.In(m))
+			enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast, flow.PriorityCircuitControl, v.In(m))
 		}
 	case e.inner != 0:
 		outer := uint64(flow.VLANPresent | e.vlan)
 		s.enter(0, flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: m.WithVLAN(e.vlan),
 			Apply: []flow.Action{flow.PopVLAN()}, Metadata: outer, MetaMask: ^uint64(0), Goto: flow.TableCircuits})
 		m = m.WithMetadata(outer, ^uint64(0)).WithTunnelID(0).WithVLAN(e.inner) // not once more, of a customer's own tag
-		enter(flow.TableCircuits, flow.PriorityCircuitInner, flow.PriorityCircuitInner+1, m)
+		enter(flow.TableCircuits, flow.PriorityCircuitInner, flow.PriorityCircuitInner+1, flow.PriorityCircuitInner+2, m)
 	case e.vlan != 0:
-		enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast, m.WithVLAN(e.vlan))
+		enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast, flow.PriorityCircuitControl, m.WithVLAN(e.vlan))
 	default:
-		enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast, m)
+		enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast, flow.PriorityCircuitControl, m)
 	}
 }
 
 // shut adds the entries that drop, uncounted, the frames of an end from which nothing is
 // carried: they would be of the ordinary network else.
-func (s *set) shut(e end) { s.ingress(0, e, 0, 0, nil) }
+func (s *set) shut(e end) { s.ingress(inlet{at: e}) }
 
 // egress adds the entries that take the label of an end of a vpws off and let the frames
 // leave. What is under the label can be seen in TableCircuits only,
@@ -426,7 +437,7 @@ func guards(to *set, port flow.Port, ends map[end]map[string]bool) {
 	tables := map[uint8]uint16{flow.TableIngress: flow.PriorityCircuitLabelled}
 	for e := range ends {
 		if e.inner != 0 {
-			tables[flow.TableCircuits] = flow.PriorityCircuitInner + 2
+			tables[flow.TableCircuits] = flow.PriorityCircuitInner + 5
 		}
 	}
 	for table, priority := range tables {

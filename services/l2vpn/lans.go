@@ -273,6 +273,11 @@ func (b *store) packet(in *flow.PacketIn) flow.Verdict {
 	switch {
 	case in.Cookie.Owner() != flow.OwnerCircuits:
 		return flow.Next
+	case in.Key.EthType == flow.EthTypeLLDP && m&lanBit == 0:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.meet(in)
+		return flow.Done
 	case in.Table != flow.TableCircuits || m&lanBit == 0:
 		return flow.Done
 	}

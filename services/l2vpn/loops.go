@@ -60,7 +60,7 @@ func (c *circuit) loopReason() string {
 // it is inside the circuit. Broadcast and multicast meet no entry behind the label and are dropped.
 func (s *set) loop(c *circuit, from, to int, group uint32) {
 	e, label := c.ends[from], c.Members[from].Label
-	s.ingress(c.Id, e, 0, 0, nil)
+	s.ingress(inlet{id: c.Id, at: e})
 	s.enter(c.Id, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel,
 		Match: flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(label).WithMPLSBOS(1),
 		Apply: []flow.Action{flow.SetTunnelID(uint64(label)), flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet),

@@ -11,8 +11,9 @@ import (
 // reservedPorts are the ports, or VLANs of ports, whose frames are circuits', and which of
 // them are published. The store's mu guards it.
 type reservedPorts struct {
-	ends      map[portVLAN]int // how many ends of circuits are there
-	published map[portVLAN]bool
+	ends      map[portVLAN]int  // how many ends of circuits are there
+	oam       map[portVLAN]int  // and how many may send frames of the controller's own
+	published map[portVLAN]bool // whether such frames may be sent, of those that are published
 	changed   map[portVLAN]bool // those that may have to be published
 }
 
@@ -23,7 +24,7 @@ type portVLAN struct {
 }
 
 func newReservedPorts() *reservedPorts {
-	return &reservedPorts{ends: map[portVLAN]int{}, published: map[portVLAN]bool{}, changed: map[portVLAN]bool{}}
+	return &reservedPorts{ends: map[portVLAN]int{}, oam: map[portVLAN]int{}, published: map[portVLAN]bool{}, changed: map[portVLAN]bool{}}
 }
 
 // add counts the ends of a circuit, or with -1 uncounts them.
@@ -33,6 +34,11 @@ func (r *reservedPorts) add(c *circuit, n int) {
 			k := portVLAN{e.at, vlan}
 			if r.ends[k] += n; r.ends[k] == 0 {
 				delete(r.ends, k)
+			}
+			if c.Oam {
+				if r.oam[k] += n; r.oam[k] == 0 {
+					delete(r.oam, k)
+				}
 			}
 			r.changed[k] = true
 		}
@@ -47,14 +53,15 @@ func (r *reservedPorts) add(c *circuit, n int) {
 // changes returns, in order, what has become circuits', or is no more, since its last call.
 func (r *reservedPorts) changes() (list []*api.CircuitPortChanged) {
 	for k := range r.changed {
-		is := r.ends[k] > 0
-		if is == r.published[k] {
+		is, oam := r.ends[k] > 0, r.oam[k] > 0
+		said, was := r.published[k]
+		if is == was && oam == said {
 			continue
 		}
 		if delete(r.published, k); is {
-			r.published[k] = true
+			r.published[k] = oam
 		}
-		list = append(list, &api.CircuitPortChanged{At: api.NewLocation(k.at), Vlan: uint32(k.vlan), Gone: !is})
+		list = append(list, &api.CircuitPortChanged{At: api.NewLocation(k.at), Vlan: uint32(k.vlan), Gone: !is, Oam: oam})
 	}
 	clear(r.changed)
 	slices.SortFunc(list, func(x, y *api.CircuitPortChanged) int {

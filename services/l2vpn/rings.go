@@ -118,6 +118,9 @@ func (r *rings) due(d *flow.Decision) {
 		r.began = now
 		for name, s := range b.status {
 			for _, e := range s.circuit.ends {
+				if !s.circuit.Oam {
+					break
+				}
 				r.round = append(r.round, probedEnd{name, e})
 			}
 		}
@@ -168,17 +171,24 @@ func (r *rings) takes(in *flow.PacketIn) bool {
 
 // ringTags returns the VLANs of a ring probe, the outer one first, and what is behind its type.
 func ringTags(frame []byte) (tags []uint16, body []byte) {
-	for at := 12; at+4 <= len(frame) && len(tags) <= 2; at += 4 {
-		switch binary.BigEndian.Uint16(frame[at:]) {
-		case flow.EthTypeVLAN, flow.EthTypeQinQ:
-			tags = append(tags, binary.BigEndian.Uint16(frame[at+2:])&0xfff)
-		case ringType:
-			return tags, frame[at+2:]
-		default:
-			return nil, nil
-		}
+	if tags, kind, body := frameTags(frame); kind == ringType {
+		return tags, body
 	}
 	return nil, nil
+}
+
+// frameTags returns the VLANs of a frame, of at most two tags, the outer one first, its type, and what is
+// behind that.
+func frameTags(frame []byte) (tags []uint16, kind uint16, body []byte) {
+	for at := 12; at+4 <= len(frame) && len(tags) <= 2; at += 4 {
+		switch kind = binary.BigEndian.Uint16(frame[at:]); kind {
+		case flow.EthTypeVLAN, flow.EthTypeQinQ:
+			tags = append(tags, binary.BigEndian.Uint16(frame[at+2:])&0xfff)
+		default:
+			return tags, kind, frame[at+2:]
+		}
+	}
+	return nil, 0, nil
 }
 
 // carries reports whether an end takes frames of its port with some tags; VLANs of the port that
@@ -294,8 +304,24 @@ func (r *rings) run(ctx context.Context, send func(context.Context, *flow.Decisi
 	probe(ctx, ringTick, r.judge, r.due, send)
 }
 
-// ringTrap adds the entry that gives the controller the ring probes that come in at a switch.
-func (s *set) ringTrap() {
+// sendsRingProbes reports whether ring probes are sent at a port. Where they are, those that come in are
+// the controller's. It is called with mu held.
+func (b *store) sendsRingProbes(at flow.Location) bool {
+	if b.cfg.RingInterval == 0 {
+		return false
+	}
+	for _, names := range b.taken[at.Switch][at.Port] {
+		for name := range names {
+			if b.status[name].circuit.Oam {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ringTrap adds the entry that gives the controller the ring probes that come in at a port.
+func (s *set) ringTrap(port flow.Port) {
 	s.enter(0, flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuitRing,
-		Match: flow.Match{}.WithEthDst(ringGroup), Apply: []flow.Action{flow.Output(flow.PortController)}})
+		Match: flow.Match{}.WithInPort(port).WithEthDst(ringGroup), Apply: []flow.Action{flow.Output(flow.PortController)}})
 }

@@ -69,6 +69,8 @@ type status struct {
 	moves    int        // how often it has been moved for that
 	hold     time.Time  // it is not moved before
 	besides  besides    // of its ends
+
+	neighbours map[end]neighbour // that the controller has heard by LLDP
 }
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
@@ -207,6 +209,9 @@ func (b *store) reassess(at flow.Location) {
 	down := port != nil && !port.Up && b.net.Info(at.Switch).GetConnected()
 	for _, names := range b.taken[at.Switch][at.Port] {
 		for name := range names {
+			if down {
+				clear(b.status[name].neighbours)
+			}
 			if down && b.status[name].forgetDevices(at) {
 				b.learnt[name] = true
 				b.version++

@@ -95,7 +95,7 @@ func (s *set) take(f *fabric, i int) {
 			spare = min(spare, f.spare(to, 0))
 		}
 	}
-	s.ingress(f.circuit.Id, f.ends[i], m, 0, s.admit(f.circuit, i, spare, acts))
+	s.ingress(inlet{id: f.circuit.Id, at: f.ends[i], meter: m, controls: f.controls, acts: s.admit(f.circuit, i, spare, acts)})
 }
 
 // sender adds the entries that take in the frames of an end, and send to the controller,

@@ -1,0 +1,212 @@
+package l2vpn
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weft-sdn/weft/flow"
+	"github.com/weft-sdn/weft/packet"
+)
+
+// A control is what becomes of a layer-2 control protocol at the ends of a circuit (MEF 45).
+type control struct {
+	protocol, action string
+	frames           []controlFrames
+	above            uint16 // what names less has a higher priority
+}
+
+// controlFrames are frames to one address of control protocols, or to sixteen, of a type; 0: of any.
+type controlFrames struct {
+	to, mask flow.MAC
+	kind     uint16
+}
+
+// in returns what matches these of some frames.
+func (f controlFrames) in(m flow.Match) flow.Match {
+	if m = m.WithEthDstMasked(f.to, f.mask); f.kind != 0 {
+		m = m.WithEthType(f.kind)
+	}
+	return m
+}
+
+// What may become of a control protocol.
+const (
+	tunnelled = "tunnel"
+	discarded = "discard"
+	peered    = "peer" // the controller reads it
+)
+
+// controlled returns an address of those that bridges keep for control protocols (IEEE
+// 802.1Q tables 8-1 to 8-3 and 10-1), by its last octet.
+func controlled(last byte) flow.MAC { return flow.MAC{0x01, 0x80, 0xc2, 0, 0, last} }
+
+// The masks of one of them, and of sixteen.
+var (
+	oneAddress       = flow.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	sixteenAddresses = flow.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xf0}
+)
+
+// A controlProtocol is a control protocol by the addresses that its frames go to and their type.
+type controlProtocol struct {
+	name string
+	to   []byte
+	kind uint16
+}
+
+// lldpProtocol is the name of the one that the controller can read.
+const lldpProtocol = "lldp"
+
+// controlProtocols are those with names. What tells LACP, marker, link OAM and ESMC from each other is behind
+// the type, where no switch looks.
+var controlProtocols = []controlProtocol{
+	{"stp", []byte{0x00, 0x08}, 0x05ff}, // as Open vSwitch has frames with LLC
+	{"pause", []byte{0x01}, 0x8808},
+	{"slow", []byte{0x02}, 0x8809},
+	{"eapol", []byte{0x03}, flow.EthTypeEAPOL},
+	{"elmi", []byte{0x07}, 0x88ee},
+	{"ptp", []byte{0x0e}, 0x88f7},
+	{lldpProtocol, []byte{0x00, 0x03, 0x0e}, flow.EthTypeLLDP},
+	{"mmrp", []byte{0x20}, 0x88f6},
+	{"mvrp", []byte{0x0d, 0x21}, 0x88f5},
+}
+
+// parseControl reads PROTOCOL=ACTION.
+func parseControl(text string) (k control, err error) {
+	k.protocol, k.action, _ = strings.Cut(strings.ToLower(text), "=")
+	wrong := func(format string, args ...any) (control, error) {
+		return control{}, fmt.Errorf("l2cp %.40q: "+format, append([]any{text}, args...)...)
+	}
+	to, numbered := strconv.ParseUint(k.protocol, 16, 8)
+	i := slices.IndexFunc(controlProtocols, func(p controlProtocol) bool { return p.name == k.protocol })
+	switch {
+	case i >= 0:
+		p := controlProtocols[i]
+		for _, last := range p.to {
+			k.frames = append(k.frames, controlFrames{controlled(last), oneAddress, p.kind})
+		}
+		k.above = 2
+	case k.protocol == "all":
+		for _, first := range []byte{0x00, 0x20} {
+			k.frames = append(k.frames, controlFrames{controlled(first), sixteenAddresses, 0})
+		}
+	case slices.Contains([]string{"lacp", "marker", "link-oam", "esmc"}, k.protocol):
+		return wrong("a switch cannot tell it from the other slow protocols: want slow, which is LACP, marker, link OAM and ESMC together")
+	case numbered == nil && len(k.protocol) == 2 && (to < 0x10 || to >= 0x20 && to < 0x30):
+		k.frames, k.above = []controlFrames{{controlled(byte(to)), oneAddress, 0}}, 1
+	default:
+		var names []string
+		for _, p := range controlProtocols {
+			names = append(names, p.name)
+		}
+		return wrong("want PROTOCOL=ACTION with a protocol of %s, 00 to 0f, 20 to 2f, or all", strings.Join(names, ", "))
+	}
+	switch {
+	case k.action == peered && k.protocol != lldpProtocol:
+		return wrong("the controller speaks no such protocol with customers: want tunnel or discard; lldp alone can be peered")
+	case !slices.Contains([]string{tunnelled, discarded, peered}, k.action):
+		return wrong("want an action of tunnel, discard, or, of lldp, peer")
+	}
+	return k, nil
+}
+
+// readControls reads what becomes of control protocols.
+func (c *circuit) readControls() error {
+	for i, text := range c.L2Cp {
+		k, err := parseControl(text)
+		switch {
+		case err != nil:
+			return err
+		case c.ip():
+			return fmt.Errorf("l2cp: payload ip carries no control protocol: leave it out, or want payload ethernet")
+		case slices.ContainsFunc(c.controls, func(o control) bool { return o.protocol == k.protocol }):
+			return fmt.Errorf("l2cp: %s is named twice", k.protocol)
+		}
+		c.controls, c.L2Cp[i] = append(c.controls, k), k.protocol+"="+k.action
+	}
+	slices.Sort(c.L2Cp)
+	return nil
+}
+
+// controls adds the entries for control protocols that an end has beside its others: in a table, from a
+// priority on, for frames that are the end's by a match.
+func (s *set) controls(in inlet, table uint8, priority uint16, m flow.Match) {
+	for _, k := range in.controls {
+		for _, f := range k.frames {
+			e := flow.Entry{Table: table, Priority: priority + k.above, Match: f.in(m)}
+			switch k.action {
+			case peered:
+				e.Apply = []flow.Action{flow.Output(flow.PortController)}
+				s.enter(0, e)
+				continue
+			case tunnelled:
+				if e.Meter, e.Apply = in.storm, in.acts; in.storm == 0 {
+					e.Meter = in.meter
+				}
+			}
+			s.enter(in.id, e)
+		}
+	}
+}
+
+// peers reports whether the controller reads LLDP of the circuit's customers.
+func (c *circuit) peers() bool {
+	return slices.ContainsFunc(c.controls, func(k control) bool { return k.action == peered })
+}
+
+// A neighbour is what a customer's device has said of itself by LLDP.
+type neighbour struct {
+	text  string
+	until time.Time
+}
+
+// meet follows the LLDP that came in at the ends of a port whose circuits read it. It is called
+// with mu held.
+func (b *store) meet(in *flow.PacketIn) {
+	unit, ok := packet.ParseLLDP(in.Data)
+	if !ok {
+		return
+	}
+	tags, _, _ := frameTags(in.Data)
+	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
+	for e, names := range b.taken[at.Switch][at.Port] {
+		for name := range names {
+			if s := b.status[name]; s.circuit.peers() && e.carries(tags, b.taken.vlans(at)) {
+				if s.neighbours == nil {
+					s.neighbours = map[end]neighbour{}
+				}
+				s.neighbours[e] = neighbour{describe(unit), b.now().Add(time.Duration(unit.TTL()) * time.Second)}
+			}
+		}
+	}
+}
+
+// describe returns what LLDP says of who sends it.
+func describe(unit packet.LLDP) string {
+	kind, chassis := unit.ChassisID()
+	text := "chassis " + identifier(kind == packet.ChassisMAC, chassis)
+	kind, port := unit.PortID()
+	text += ", port " + identifier(kind == packet.PortMAC, port)
+	if name, ok := unit.Find(packet.TLVSystemName); ok {
+		text += ", name " + identifier(false, name)
+	}
+	return text
+}
+
+// identifier returns an identifier of LLDP as text.
+func identifier(mac bool, id []byte) string {
+	if mac && len(id) == 6 {
+		return flow.MAC(id).String()
+	}
+	return strings.Trim(fmt.Sprintf("%.64q", id), `"`)
+}
+
+// neighbourAt returns what is known of the customer's device at an end.
+func (s *status) neighbourAt(e end, now time.Time) string {
+	if n := s.neighbours[e]; now.Before(n.until) {
+		return n.text
+	}
+	return ""
+}

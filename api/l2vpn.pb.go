@@ -92,6 +92,28 @@ type Circuit struct {
 	// frames to 01-80-C2-00-00-XX; or all, which are all of these. What names less counts first. ACTION is
 	// tunnel, discard, or, of lldp, peer: the controller reads it. Of what is not named: tunnel.
 	L2Cp []string `protobuf:"bytes,27,rep,name=l2cp,proto3" json:"l2cp,omitempty"`
+	// Copies of the frames at an end, for an analyser, as END=PORT, a port of its switch. Behind it may be
+	// ,rx (what comes from the customer) or ,tx (what goes there); else both. What comes in at such a port is
+	// dropped.
+	Mirrors []string `protobuf:"bytes,28,rep,name=mirrors,proto3" json:"mirrors,omitempty"`
+	// Kilobits per second beyond rate_kbps that each end may send, not booked on the way (MEF 10.4's EIR);
+	// 0: none. Switches whose meters can, mark what is above rate_kbps by a higher drop precedence in DSCP.
+	ExcessKbps uint64 `protobuf:"varint,29,opt,name=excess_kbps,json=excessKbps,proto3" json:"excess_kbps,omitempty"`
+	// Code points of frames that customers mark as discardable (yellow), pcp:0 to pcp:7 or dscp:0 to
+	// dscp:63: they have excess_kbps, and the others rate_kbps. Empty: colours do not matter.
+	Yellow []string `protobuf:"bytes,52,rep,name=yellow,proto3" json:"yellow,omitempty"`
+	// Code points of frames that leave by those that they have inside, as FROM=TO, of pcp:0 to pcp:7 and
+	// dscp:0 to dscp:63; behind it may be @END: where they leave there only.
+	Maps []string `protobuf:"bytes,53,rep,name=maps,proto3" json:"maps,omitempty"`
+	// How its tunnels choose among paths: cost, latency or widest. Empty: cost.
+	Strategy string `protobuf:"bytes,55,opt,name=strategy,proto3" json:"strategy,omitempty"`
+	// With max_delay_us: a way that takes longer is used, and the circuit degraded, where none is
+	// within it, if it takes at most this, microseconds; 0: none is.
+	ToleratedDelayUs uint32 `protobuf:"varint,56,opt,name=tolerated_delay_us,json=toleratedDelayUs,proto3" json:"tolerated_delay_us,omitempty"`
+	// Maintenance end points (IEEE 802.1ag, Y.1731) that face the customer, as END=MEPID,level=0 to 7,
+	// ma=NAME, and, unless one second, interval=10s or 1m. They send continuity checks, and measure the
+	// delay to those that they hear.
+	Meps []string `protobuf:"bytes,57,rep,name=meps,proto3" json:"meps,omitempty"`
 	// Never given twice.
 	Id uint32 `protobuf:"varint,30,opt,name=id,proto3" json:"id,omitempty"`
 	// What is kept of each end, in the order of ends.
@@ -363,6 +385,55 @@ func (x *Circuit) GetL2Cp() []string {
 	return nil
 }
 
+func (x *Circuit) GetMirrors() []string {
+	if x != nil {
+		return x.Mirrors
+	}
+	return nil
+}
+
+func (x *Circuit) GetExcessKbps() uint64 {
+	if x != nil {
+		return x.ExcessKbps
+	}
+	return 0
+}
+
+func (x *Circuit) GetYellow() []string {
+	if x != nil {
+		return x.Yellow
+	}
+	return nil
+}
+
+func (x *Circuit) GetMaps() []string {
+	if x != nil {
+		return x.Maps
+	}
+	return nil
+}
+
+func (x *Circuit) GetStrategy() string {
+	if x != nil {
+		return x.Strategy
+	}
+	return ""
+}
+
+func (x *Circuit) GetToleratedDelayUs() uint32 {
+	if x != nil {
+		return x.ToleratedDelayUs
+	}
+	return 0
+}
+
+func (x *Circuit) GetMeps() []string {
+	if x != nil {
+		return x.Meps
+	}
+	return nil
+}
+
 func (x *Circuit) GetId() uint32 {
 	if x != nil {
 		return x.Id
@@ -551,7 +622,14 @@ type CircuitMember struct {
 	DroppedPackets uint64 `protobuf:"varint,13,opt,name=dropped_packets,json=droppedPackets,proto3" json:"dropped_packets,omitempty"`
 	// What the customer's device there says of itself by LLDP, where the circuit's l2cp has lldp=peer:
 	// chassis, port and name; empty until it has.
-	Neighbour     string `protobuf:"bytes,14,opt,name=neighbour,proto3" json:"neighbour,omitempty"`
+	Neighbour string `protobuf:"bytes,14,opt,name=neighbour,proto3" json:"neighbour,omitempty"`
+	// At its switch, of discardable frames; 0: none.
+	YellowMeter uint32 `protobuf:"varint,15,opt,name=yellow_meter,json=yellowMeter,proto3" json:"yellow_meter,omitempty"`
+	// What becomes of frames above rate_kbps and within excess_kbps: marked, or passed unmarked, since the
+	// switch's meters only drop. Empty: the circuit has no excess_kbps.
+	Excess string `protobuf:"bytes,16,opt,name=excess,proto3" json:"excess,omitempty"`
+	// What its maintenance end point hears; none if it has none.
+	Continuity    *CircuitContinuity `protobuf:"bytes,17,opt,name=continuity,proto3" json:"continuity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -684,6 +762,192 @@ func (x *CircuitMember) GetNeighbour() string {
 	return ""
 }
 
+func (x *CircuitMember) GetYellowMeter() uint32 {
+	if x != nil {
+		return x.YellowMeter
+	}
+	return 0
+}
+
+func (x *CircuitMember) GetExcess() string {
+	if x != nil {
+		return x.Excess
+	}
+	return ""
+}
+
+func (x *CircuitMember) GetContinuity() *CircuitContinuity {
+	if x != nil {
+		return x.Continuity
+	}
+	return nil
+}
+
+// CircuitContinuity: what a maintenance end point hears of others.
+type CircuitContinuity struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its identifier.
+	Mep uint32 `protobuf:"varint,1,opt,name=mep,proto3" json:"mep,omitempty"`
+	// Its level.
+	Level uint32 `protobuf:"varint,2,opt,name=level,proto3" json:"level,omitempty"`
+	// Those that it hears, or has heard, by their identifiers.
+	Remotes []*CircuitRemoteMep `protobuf:"bytes,3,rep,name=remotes,proto3" json:"remotes,omitempty"`
+	// What else it hears that must not be there (a defect of IEEE 802.1ag 20.1); empty: nothing.
+	Fault         string `protobuf:"bytes,4,opt,name=fault,proto3" json:"fault,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CircuitContinuity) Reset() {
+	*x = CircuitContinuity{}
+	mi := &file_l2vpn_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CircuitContinuity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CircuitContinuity) ProtoMessage() {}
+
+func (x *CircuitContinuity) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CircuitContinuity.ProtoReflect.Descriptor instead.
+func (*CircuitContinuity) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *CircuitContinuity) GetMep() uint32 {
+	if x != nil {
+		return x.Mep
+	}
+	return 0
+}
+
+func (x *CircuitContinuity) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *CircuitContinuity) GetRemotes() []*CircuitRemoteMep {
+	if x != nil {
+		return x.Remotes
+	}
+	return nil
+}
+
+func (x *CircuitContinuity) GetFault() string {
+	if x != nil {
+		return x.Fault
+	}
+	return ""
+}
+
+// CircuitRemoteMep: a maintenance end point that another hears.
+type CircuitRemoteMep struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its identifier.
+	Mep uint32 `protobuf:"varint,1,opt,name=mep,proto3" json:"mep,omitempty"`
+	// Its Ethernet address.
+	Mac string `protobuf:"bytes,2,opt,name=mac,proto3" json:"mac,omitempty"`
+	// up, rdi (it does not hear all others itself) or lost.
+	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// RFC 3339: of the state.
+	Since string `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// Both ways, by frames of Y.1731, without what it takes the far device to answer; none if it does not
+	// answer.
+	DelayUs *CircuitDelay `protobuf:"bytes,5,opt,name=delay_us,json=delayUs,proto3" json:"delay_us,omitempty"`
+	// Of these frames, those that were lost: 0 to 1.
+	LossRatio     float64 `protobuf:"fixed64,6,opt,name=loss_ratio,json=lossRatio,proto3" json:"loss_ratio,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CircuitRemoteMep) Reset() {
+	*x = CircuitRemoteMep{}
+	mi := &file_l2vpn_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CircuitRemoteMep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CircuitRemoteMep) ProtoMessage() {}
+
+func (x *CircuitRemoteMep) ProtoReflect() protoreflect.Message {
+	mi := &file_l2vpn_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CircuitRemoteMep.ProtoReflect.Descriptor instead.
+func (*CircuitRemoteMep) Descriptor() ([]byte, []int) {
+	return file_l2vpn_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CircuitRemoteMep) GetMep() uint32 {
+	if x != nil {
+		return x.Mep
+	}
+	return 0
+}
+
+func (x *CircuitRemoteMep) GetMac() string {
+	if x != nil {
+		return x.Mac
+	}
+	return ""
+}
+
+func (x *CircuitRemoteMep) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *CircuitRemoteMep) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *CircuitRemoteMep) GetDelayUs() *CircuitDelay {
+	if x != nil {
+		return x.DelayUs
+	}
+	return nil
+}
+
+func (x *CircuitRemoteMep) GetLossRatio() float64 {
+	if x != nil {
+		return x.LossRatio
+	}
+	return 0
+}
+
 // CircuitLabel: a label of a circuit at a switch.
 type CircuitLabel struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -701,7 +965,7 @@ type CircuitLabel struct {
 
 func (x *CircuitLabel) Reset() {
 	*x = CircuitLabel{}
-	mi := &file_l2vpn_proto_msgTypes[2]
+	mi := &file_l2vpn_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -713,7 +977,7 @@ func (x *CircuitLabel) String() string {
 func (*CircuitLabel) ProtoMessage() {}
 
 func (x *CircuitLabel) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[2]
+	mi := &file_l2vpn_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -726,7 +990,7 @@ func (x *CircuitLabel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitLabel.ProtoReflect.Descriptor instead.
 func (*CircuitLabel) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{2}
+	return file_l2vpn_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CircuitLabel) GetDpid() string {
@@ -774,7 +1038,7 @@ type CircuitDelay struct {
 
 func (x *CircuitDelay) Reset() {
 	*x = CircuitDelay{}
-	mi := &file_l2vpn_proto_msgTypes[3]
+	mi := &file_l2vpn_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +1050,7 @@ func (x *CircuitDelay) String() string {
 func (*CircuitDelay) ProtoMessage() {}
 
 func (x *CircuitDelay) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[3]
+	mi := &file_l2vpn_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +1063,7 @@ func (x *CircuitDelay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitDelay.ProtoReflect.Descriptor instead.
 func (*CircuitDelay) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{3}
+	return file_l2vpn_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CircuitDelay) GetP50() uint32 {
@@ -847,7 +1111,7 @@ type SetCircuitsRequest struct {
 
 func (x *SetCircuitsRequest) Reset() {
 	*x = SetCircuitsRequest{}
-	mi := &file_l2vpn_proto_msgTypes[4]
+	mi := &file_l2vpn_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -859,7 +1123,7 @@ func (x *SetCircuitsRequest) String() string {
 func (*SetCircuitsRequest) ProtoMessage() {}
 
 func (x *SetCircuitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[4]
+	mi := &file_l2vpn_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -872,7 +1136,7 @@ func (x *SetCircuitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCircuitsRequest.ProtoReflect.Descriptor instead.
 func (*SetCircuitsRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{4}
+	return file_l2vpn_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SetCircuitsRequest) GetCircuits() []*Circuit {
@@ -924,7 +1188,7 @@ type SetCircuitsResponse struct {
 
 func (x *SetCircuitsResponse) Reset() {
 	*x = SetCircuitsResponse{}
-	mi := &file_l2vpn_proto_msgTypes[5]
+	mi := &file_l2vpn_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -936,7 +1200,7 @@ func (x *SetCircuitsResponse) String() string {
 func (*SetCircuitsResponse) ProtoMessage() {}
 
 func (x *SetCircuitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[5]
+	mi := &file_l2vpn_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -949,7 +1213,7 @@ func (x *SetCircuitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCircuitsResponse.ProtoReflect.Descriptor instead.
 func (*SetCircuitsResponse) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{5}
+	return file_l2vpn_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SetCircuitsResponse) GetOutcomes() []*CircuitOutcome {
@@ -1011,7 +1275,7 @@ type CircuitOutcome struct {
 
 func (x *CircuitOutcome) Reset() {
 	*x = CircuitOutcome{}
-	mi := &file_l2vpn_proto_msgTypes[6]
+	mi := &file_l2vpn_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1023,7 +1287,7 @@ func (x *CircuitOutcome) String() string {
 func (*CircuitOutcome) ProtoMessage() {}
 
 func (x *CircuitOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[6]
+	mi := &file_l2vpn_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1036,7 +1300,7 @@ func (x *CircuitOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitOutcome.ProtoReflect.Descriptor instead.
 func (*CircuitOutcome) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{6}
+	return file_l2vpn_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CircuitOutcome) GetName() string {
@@ -1078,7 +1342,7 @@ type DeleteCircuitRequest struct {
 
 func (x *DeleteCircuitRequest) Reset() {
 	*x = DeleteCircuitRequest{}
-	mi := &file_l2vpn_proto_msgTypes[7]
+	mi := &file_l2vpn_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1090,7 +1354,7 @@ func (x *DeleteCircuitRequest) String() string {
 func (*DeleteCircuitRequest) ProtoMessage() {}
 
 func (x *DeleteCircuitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[7]
+	mi := &file_l2vpn_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1103,7 +1367,7 @@ func (x *DeleteCircuitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCircuitRequest.ProtoReflect.Descriptor instead.
 func (*DeleteCircuitRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{7}
+	return file_l2vpn_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DeleteCircuitRequest) GetName() string {
@@ -1124,7 +1388,7 @@ type DeleteCircuitResponse struct {
 
 func (x *DeleteCircuitResponse) Reset() {
 	*x = DeleteCircuitResponse{}
-	mi := &file_l2vpn_proto_msgTypes[8]
+	mi := &file_l2vpn_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1400,7 @@ func (x *DeleteCircuitResponse) String() string {
 func (*DeleteCircuitResponse) ProtoMessage() {}
 
 func (x *DeleteCircuitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[8]
+	mi := &file_l2vpn_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1413,7 @@ func (x *DeleteCircuitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCircuitResponse.ProtoReflect.Descriptor instead.
 func (*DeleteCircuitResponse) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{8}
+	return file_l2vpn_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeleteCircuitResponse) GetDeleted() bool {
@@ -1170,7 +1434,7 @@ type GetCircuitRequest struct {
 
 func (x *GetCircuitRequest) Reset() {
 	*x = GetCircuitRequest{}
-	mi := &file_l2vpn_proto_msgTypes[9]
+	mi := &file_l2vpn_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1182,7 +1446,7 @@ func (x *GetCircuitRequest) String() string {
 func (*GetCircuitRequest) ProtoMessage() {}
 
 func (x *GetCircuitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[9]
+	mi := &file_l2vpn_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1195,7 +1459,7 @@ func (x *GetCircuitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCircuitRequest.ProtoReflect.Descriptor instead.
 func (*GetCircuitRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{9}
+	return file_l2vpn_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetCircuitRequest) GetName() string {
@@ -1216,7 +1480,7 @@ type ListCircuitsRequest struct {
 
 func (x *ListCircuitsRequest) Reset() {
 	*x = ListCircuitsRequest{}
-	mi := &file_l2vpn_proto_msgTypes[10]
+	mi := &file_l2vpn_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1492,7 @@ func (x *ListCircuitsRequest) String() string {
 func (*ListCircuitsRequest) ProtoMessage() {}
 
 func (x *ListCircuitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[10]
+	mi := &file_l2vpn_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1505,7 @@ func (x *ListCircuitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCircuitsRequest.ProtoReflect.Descriptor instead.
 func (*ListCircuitsRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{10}
+	return file_l2vpn_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListCircuitsRequest) GetType() string {
@@ -1262,7 +1526,7 @@ type ListCircuitsResponse struct {
 
 func (x *ListCircuitsResponse) Reset() {
 	*x = ListCircuitsResponse{}
-	mi := &file_l2vpn_proto_msgTypes[11]
+	mi := &file_l2vpn_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1538,7 @@ func (x *ListCircuitsResponse) String() string {
 func (*ListCircuitsResponse) ProtoMessage() {}
 
 func (x *ListCircuitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[11]
+	mi := &file_l2vpn_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1551,7 @@ func (x *ListCircuitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCircuitsResponse.ProtoReflect.Descriptor instead.
 func (*ListCircuitsResponse) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{11}
+	return file_l2vpn_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListCircuitsResponse) GetCircuits() []*Circuit {
@@ -1308,7 +1572,7 @@ type PreviewCircuitRequest struct {
 
 func (x *PreviewCircuitRequest) Reset() {
 	*x = PreviewCircuitRequest{}
-	mi := &file_l2vpn_proto_msgTypes[12]
+	mi := &file_l2vpn_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1584,7 @@ func (x *PreviewCircuitRequest) String() string {
 func (*PreviewCircuitRequest) ProtoMessage() {}
 
 func (x *PreviewCircuitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[12]
+	mi := &file_l2vpn_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1597,7 @@ func (x *PreviewCircuitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewCircuitRequest.ProtoReflect.Descriptor instead.
 func (*PreviewCircuitRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{12}
+	return file_l2vpn_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PreviewCircuitRequest) GetCircuit() *Circuit {
@@ -1368,7 +1632,7 @@ type CircuitPreview struct {
 
 func (x *CircuitPreview) Reset() {
 	*x = CircuitPreview{}
-	mi := &file_l2vpn_proto_msgTypes[13]
+	mi := &file_l2vpn_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1380,7 +1644,7 @@ func (x *CircuitPreview) String() string {
 func (*CircuitPreview) ProtoMessage() {}
 
 func (x *CircuitPreview) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[13]
+	mi := &file_l2vpn_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1393,7 +1657,7 @@ func (x *CircuitPreview) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitPreview.ProtoReflect.Descriptor instead.
 func (*CircuitPreview) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{13}
+	return file_l2vpn_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CircuitPreview) GetFeasible() bool {
@@ -1463,7 +1727,7 @@ type GetCircuitHistoryRequest struct {
 
 func (x *GetCircuitHistoryRequest) Reset() {
 	*x = GetCircuitHistoryRequest{}
-	mi := &file_l2vpn_proto_msgTypes[14]
+	mi := &file_l2vpn_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1739,7 @@ func (x *GetCircuitHistoryRequest) String() string {
 func (*GetCircuitHistoryRequest) ProtoMessage() {}
 
 func (x *GetCircuitHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[14]
+	mi := &file_l2vpn_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1752,7 @@ func (x *GetCircuitHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCircuitHistoryRequest.ProtoReflect.Descriptor instead.
 func (*GetCircuitHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{14}
+	return file_l2vpn_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetCircuitHistoryRequest) GetName() string {
@@ -1521,7 +1785,7 @@ type CircuitHistory struct {
 
 func (x *CircuitHistory) Reset() {
 	*x = CircuitHistory{}
-	mi := &file_l2vpn_proto_msgTypes[15]
+	mi := &file_l2vpn_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1533,7 +1797,7 @@ func (x *CircuitHistory) String() string {
 func (*CircuitHistory) ProtoMessage() {}
 
 func (x *CircuitHistory) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[15]
+	mi := &file_l2vpn_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1546,7 +1810,7 @@ func (x *CircuitHistory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitHistory.ProtoReflect.Descriptor instead.
 func (*CircuitHistory) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{15}
+	return file_l2vpn_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CircuitHistory) GetStates() []*CircuitState {
@@ -1611,7 +1875,7 @@ type CircuitDevice struct {
 
 func (x *CircuitDevice) Reset() {
 	*x = CircuitDevice{}
-	mi := &file_l2vpn_proto_msgTypes[16]
+	mi := &file_l2vpn_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +1887,7 @@ func (x *CircuitDevice) String() string {
 func (*CircuitDevice) ProtoMessage() {}
 
 func (x *CircuitDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[16]
+	mi := &file_l2vpn_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +1900,7 @@ func (x *CircuitDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitDevice.ProtoReflect.Descriptor instead.
 func (*CircuitDevice) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{16}
+	return file_l2vpn_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CircuitDevice) GetEnd() string {
@@ -1672,7 +1936,7 @@ type CircuitState struct {
 
 func (x *CircuitState) Reset() {
 	*x = CircuitState{}
-	mi := &file_l2vpn_proto_msgTypes[17]
+	mi := &file_l2vpn_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1684,7 +1948,7 @@ func (x *CircuitState) String() string {
 func (*CircuitState) ProtoMessage() {}
 
 func (x *CircuitState) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[17]
+	mi := &file_l2vpn_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1697,7 +1961,7 @@ func (x *CircuitState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitState.ProtoReflect.Descriptor instead.
 func (*CircuitState) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{17}
+	return file_l2vpn_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CircuitState) GetState() string {
@@ -1746,7 +2010,7 @@ type SwapCircuitRequest struct {
 
 func (x *SwapCircuitRequest) Reset() {
 	*x = SwapCircuitRequest{}
-	mi := &file_l2vpn_proto_msgTypes[18]
+	mi := &file_l2vpn_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +2022,7 @@ func (x *SwapCircuitRequest) String() string {
 func (*SwapCircuitRequest) ProtoMessage() {}
 
 func (x *SwapCircuitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[18]
+	mi := &file_l2vpn_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +2035,7 @@ func (x *SwapCircuitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwapCircuitRequest.ProtoReflect.Descriptor instead.
 func (*SwapCircuitRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{18}
+	return file_l2vpn_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SwapCircuitRequest) GetName() string {
@@ -1795,7 +2059,7 @@ type RerouteCircuitsRequest struct {
 
 func (x *RerouteCircuitsRequest) Reset() {
 	*x = RerouteCircuitsRequest{}
-	mi := &file_l2vpn_proto_msgTypes[19]
+	mi := &file_l2vpn_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1807,7 +2071,7 @@ func (x *RerouteCircuitsRequest) String() string {
 func (*RerouteCircuitsRequest) ProtoMessage() {}
 
 func (x *RerouteCircuitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[19]
+	mi := &file_l2vpn_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1820,7 +2084,7 @@ func (x *RerouteCircuitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RerouteCircuitsRequest.ProtoReflect.Descriptor instead.
 func (*RerouteCircuitsRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{19}
+	return file_l2vpn_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RerouteCircuitsRequest) GetNames() []string {
@@ -1848,7 +2112,7 @@ type CircuitMoves struct {
 
 func (x *CircuitMoves) Reset() {
 	*x = CircuitMoves{}
-	mi := &file_l2vpn_proto_msgTypes[20]
+	mi := &file_l2vpn_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1860,7 +2124,7 @@ func (x *CircuitMoves) String() string {
 func (*CircuitMoves) ProtoMessage() {}
 
 func (x *CircuitMoves) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[20]
+	mi := &file_l2vpn_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1873,7 +2137,7 @@ func (x *CircuitMoves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitMoves.ProtoReflect.Descriptor instead.
 func (*CircuitMoves) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{20}
+	return file_l2vpn_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CircuitMoves) GetMoves() []*CircuitMove {
@@ -1902,7 +2166,7 @@ type CircuitMove struct {
 
 func (x *CircuitMove) Reset() {
 	*x = CircuitMove{}
-	mi := &file_l2vpn_proto_msgTypes[21]
+	mi := &file_l2vpn_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1914,7 +2178,7 @@ func (x *CircuitMove) String() string {
 func (*CircuitMove) ProtoMessage() {}
 
 func (x *CircuitMove) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[21]
+	mi := &file_l2vpn_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1927,7 +2191,7 @@ func (x *CircuitMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitMove.ProtoReflect.Descriptor instead.
 func (*CircuitMove) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{21}
+	return file_l2vpn_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CircuitMove) GetName() string {
@@ -1985,7 +2249,7 @@ type PingCircuitRequest struct {
 
 func (x *PingCircuitRequest) Reset() {
 	*x = PingCircuitRequest{}
-	mi := &file_l2vpn_proto_msgTypes[22]
+	mi := &file_l2vpn_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1997,7 +2261,7 @@ func (x *PingCircuitRequest) String() string {
 func (*PingCircuitRequest) ProtoMessage() {}
 
 func (x *PingCircuitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[22]
+	mi := &file_l2vpn_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2010,7 +2274,7 @@ func (x *PingCircuitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingCircuitRequest.ProtoReflect.Descriptor instead.
 func (*PingCircuitRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{22}
+	return file_l2vpn_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PingCircuitRequest) GetName() string {
@@ -2059,7 +2323,7 @@ type PingCircuitResponse struct {
 
 func (x *PingCircuitResponse) Reset() {
 	*x = PingCircuitResponse{}
-	mi := &file_l2vpn_proto_msgTypes[23]
+	mi := &file_l2vpn_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2071,7 +2335,7 @@ func (x *PingCircuitResponse) String() string {
 func (*PingCircuitResponse) ProtoMessage() {}
 
 func (x *PingCircuitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[23]
+	mi := &file_l2vpn_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2084,7 +2348,7 @@ func (x *PingCircuitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingCircuitResponse.ProtoReflect.Descriptor instead.
 func (*PingCircuitResponse) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{23}
+	return file_l2vpn_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PingCircuitResponse) GetWays() []*CircuitPing {
@@ -2116,7 +2380,7 @@ type CircuitPing struct {
 
 func (x *CircuitPing) Reset() {
 	*x = CircuitPing{}
-	mi := &file_l2vpn_proto_msgTypes[24]
+	mi := &file_l2vpn_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2128,7 +2392,7 @@ func (x *CircuitPing) String() string {
 func (*CircuitPing) ProtoMessage() {}
 
 func (x *CircuitPing) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[24]
+	mi := &file_l2vpn_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2141,7 +2405,7 @@ func (x *CircuitPing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitPing.ProtoReflect.Descriptor instead.
 func (*CircuitPing) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{24}
+	return file_l2vpn_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CircuitPing) GetFrom() string {
@@ -2197,7 +2461,7 @@ type ListCircuitMacsRequest struct {
 
 func (x *ListCircuitMacsRequest) Reset() {
 	*x = ListCircuitMacsRequest{}
-	mi := &file_l2vpn_proto_msgTypes[25]
+	mi := &file_l2vpn_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2209,7 +2473,7 @@ func (x *ListCircuitMacsRequest) String() string {
 func (*ListCircuitMacsRequest) ProtoMessage() {}
 
 func (x *ListCircuitMacsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[25]
+	mi := &file_l2vpn_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2222,7 +2486,7 @@ func (x *ListCircuitMacsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCircuitMacsRequest.ProtoReflect.Descriptor instead.
 func (*ListCircuitMacsRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{25}
+	return file_l2vpn_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListCircuitMacsRequest) GetName() string {
@@ -2245,7 +2509,7 @@ type ListCircuitMacsResponse struct {
 
 func (x *ListCircuitMacsResponse) Reset() {
 	*x = ListCircuitMacsResponse{}
-	mi := &file_l2vpn_proto_msgTypes[26]
+	mi := &file_l2vpn_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2257,7 +2521,7 @@ func (x *ListCircuitMacsResponse) String() string {
 func (*ListCircuitMacsResponse) ProtoMessage() {}
 
 func (x *ListCircuitMacsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[26]
+	mi := &file_l2vpn_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2270,7 +2534,7 @@ func (x *ListCircuitMacsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCircuitMacsResponse.ProtoReflect.Descriptor instead.
 func (*ListCircuitMacsResponse) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{26}
+	return file_l2vpn_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListCircuitMacsResponse) GetMacs() []*CircuitMac {
@@ -2308,7 +2572,7 @@ type CircuitMac struct {
 
 func (x *CircuitMac) Reset() {
 	*x = CircuitMac{}
-	mi := &file_l2vpn_proto_msgTypes[27]
+	mi := &file_l2vpn_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2320,7 +2584,7 @@ func (x *CircuitMac) String() string {
 func (*CircuitMac) ProtoMessage() {}
 
 func (x *CircuitMac) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[27]
+	mi := &file_l2vpn_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2333,7 +2597,7 @@ func (x *CircuitMac) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitMac.ProtoReflect.Descriptor instead.
 func (*CircuitMac) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{27}
+	return file_l2vpn_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CircuitMac) GetMac() string {
@@ -2393,7 +2657,7 @@ type CircuitBlock struct {
 
 func (x *CircuitBlock) Reset() {
 	*x = CircuitBlock{}
-	mi := &file_l2vpn_proto_msgTypes[28]
+	mi := &file_l2vpn_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2405,7 +2669,7 @@ func (x *CircuitBlock) String() string {
 func (*CircuitBlock) ProtoMessage() {}
 
 func (x *CircuitBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[28]
+	mi := &file_l2vpn_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2418,7 +2682,7 @@ func (x *CircuitBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitBlock.ProtoReflect.Descriptor instead.
 func (*CircuitBlock) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{28}
+	return file_l2vpn_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CircuitBlock) GetEnd() string {
@@ -2453,7 +2717,7 @@ type ValidateCircuitsRequest struct {
 
 func (x *ValidateCircuitsRequest) Reset() {
 	*x = ValidateCircuitsRequest{}
-	mi := &file_l2vpn_proto_msgTypes[29]
+	mi := &file_l2vpn_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2465,7 +2729,7 @@ func (x *ValidateCircuitsRequest) String() string {
 func (*ValidateCircuitsRequest) ProtoMessage() {}
 
 func (x *ValidateCircuitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[29]
+	mi := &file_l2vpn_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2478,7 +2742,7 @@ func (x *ValidateCircuitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateCircuitsRequest.ProtoReflect.Descriptor instead.
 func (*ValidateCircuitsRequest) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{29}
+	return file_l2vpn_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ValidateCircuitsRequest) GetName() string {
@@ -2501,7 +2765,7 @@ type ValidateCircuitsResponse struct {
 
 func (x *ValidateCircuitsResponse) Reset() {
 	*x = ValidateCircuitsResponse{}
-	mi := &file_l2vpn_proto_msgTypes[30]
+	mi := &file_l2vpn_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2513,7 +2777,7 @@ func (x *ValidateCircuitsResponse) String() string {
 func (*ValidateCircuitsResponse) ProtoMessage() {}
 
 func (x *ValidateCircuitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[30]
+	mi := &file_l2vpn_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2526,7 +2790,7 @@ func (x *ValidateCircuitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateCircuitsResponse.ProtoReflect.Descriptor instead.
 func (*ValidateCircuitsResponse) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{30}
+	return file_l2vpn_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ValidateCircuitsResponse) GetCircuits() uint32 {
@@ -2560,7 +2824,7 @@ type CircuitFault struct {
 
 func (x *CircuitFault) Reset() {
 	*x = CircuitFault{}
-	mi := &file_l2vpn_proto_msgTypes[31]
+	mi := &file_l2vpn_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2572,7 +2836,7 @@ func (x *CircuitFault) String() string {
 func (*CircuitFault) ProtoMessage() {}
 
 func (x *CircuitFault) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[31]
+	mi := &file_l2vpn_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2585,7 +2849,7 @@ func (x *CircuitFault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitFault.ProtoReflect.Descriptor instead.
 func (*CircuitFault) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{31}
+	return file_l2vpn_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CircuitFault) GetName() string {
@@ -2629,7 +2893,7 @@ type CircuitChanged struct {
 
 func (x *CircuitChanged) Reset() {
 	*x = CircuitChanged{}
-	mi := &file_l2vpn_proto_msgTypes[32]
+	mi := &file_l2vpn_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2641,7 +2905,7 @@ func (x *CircuitChanged) String() string {
 func (*CircuitChanged) ProtoMessage() {}
 
 func (x *CircuitChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[32]
+	mi := &file_l2vpn_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2654,7 +2918,7 @@ func (x *CircuitChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitChanged.ProtoReflect.Descriptor instead.
 func (*CircuitChanged) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{32}
+	return file_l2vpn_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CircuitChanged) GetCircuit() *Circuit {
@@ -2690,7 +2954,7 @@ type CircuitPortChanged struct {
 
 func (x *CircuitPortChanged) Reset() {
 	*x = CircuitPortChanged{}
-	mi := &file_l2vpn_proto_msgTypes[33]
+	mi := &file_l2vpn_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2702,7 +2966,7 @@ func (x *CircuitPortChanged) String() string {
 func (*CircuitPortChanged) ProtoMessage() {}
 
 func (x *CircuitPortChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_l2vpn_proto_msgTypes[33]
+	mi := &file_l2vpn_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2715,7 +2979,7 @@ func (x *CircuitPortChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CircuitPortChanged.ProtoReflect.Descriptor instead.
 func (*CircuitPortChanged) Descriptor() ([]byte, []int) {
-	return file_l2vpn_proto_rawDescGZIP(), []int{33}
+	return file_l2vpn_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CircuitPortChanged) GetAt() *Location {
@@ -2750,7 +3014,7 @@ var File_l2vpn_proto protoreflect.FileDescriptor
 
 const file_l2vpn_proto_rawDesc = "" +
 	"\n" +
-	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xae\x1e\n" +
+	"\vl2vpn.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xc8'\n" +
 	"\aCircuit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12c\n" +
 	"\x04type\x18\x02 \x01(\tBO\x92\xe1\x18K\n" +
@@ -2810,7 +3074,22 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\x03oam\x18\x1a \x01(\bBm\x92\xe1\x18i\n" +
 	"gsend customers frames of the controller's own at its ends: probes that find loops of circuits, and LLDPR\x03oam\x12\xfe\x01\n" +
 	"\x04l2cp\x18\x1b \x03(\tB\xe9\x01\x92\xe1\x18\xe4\x01\n" +
-	"\xd5\x01what becomes of a layer-2 control protocol, PROTOCOL=tunnel, =discard or lldp=peer: stp, pause, slow, eapol, elmi, ptp, lldp, mmrp, mvrp, 00 to 0f and 20 to 2f for all to 01-80-C2-00-00-XX, or all; may be repeated\x12\x04l2cp*\x04listR\x04l2cp\x12\x0e\n" +
+	"\xd5\x01what becomes of a layer-2 control protocol, PROTOCOL=tunnel, =discard or lldp=peer: stp, pause, slow, eapol, elmi, ptp, lldp, mmrp, mvrp, 00 to 0f and 20 to 2f for all to 01-80-C2-00-00-XX, or all; may be repeated\x12\x04l2cp*\x04listR\x04l2cp\x12\xbc\x01\n" +
+	"\amirrors\x18\x1c \x03(\tB\xa1\x01\x92\xe1\x18\x9c\x01\n" +
+	"\x91\x01copy an end's frames to a port of its switch, END=PORT, with ,rx or ,tx behind for one direction; what comes in there is dropped; may be repeated\x12\x06mirrorR\amirrors\x12\xac\x01\n" +
+	"\vexcess_kbps\x18\x1d \x01(\x04B\x8a\x01\x92\xe1\x18\x85\x01\n" +
+	"pwhat each end may send beyond --rate, not booked; marked by DSCP's drop precedence where the switch's meters can\x12\vexcess-rate*\x04rateR\n" +
+	"excessKbps\x12\xb1\x01\n" +
+	"\x06yellow\x184 \x03(\tB\x98\x01\x92\xe1\x18\x93\x01\n" +
+	"\x8a\x01code points of frames that customers mark as discardable, pcp:N or dscp:N: they have --excess-rate, and the others --rate; may be repeated*\x04listR\x06yellow\x12\x9a\x01\n" +
+	"\x04maps\x185 \x03(\tB\x85\x01\x92\xe1\x18\x80\x01\n" +
+	"ychange a code point of frames that leave, FROM=TO of pcp:N and dscp:N, with @END behind at that end only; may be repeated\x12\x03mapR\x04maps\x12z\n" +
+	"\bstrategy\x187 \x01(\tB^\x92\xe1\x18Z\n" +
+	"Rhow its way is chosen: cost, latency (least delay) or widest (most free bandwidth)\x1a\x04costR\bstrategy\x12\xb7\x01\n" +
+	"\x12tolerated_delay_us\x188 \x01(\rB\x88\x01\x92\xe1\x18\x83\x01\n" +
+	"lwith --max-delay: what a way may take where none is within it; the circuit is degraded then; 0: none is used\x12\x0ftolerated-delay*\x02usR\x10toleratedDelayUs\x12\xa2\x01\n" +
+	"\x04meps\x189 \x03(\tB\x8d\x01\x92\xe1\x18\x88\x01\n" +
+	"\x80\x01a maintenance end point of Ethernet OAM that faces the customer, END=MEPID,level=N,ma=NAME[,interval=1s|10s|1m]; may be repeated\x12\x03mepR\x04meps\x12\x0e\n" +
 	"\x02id\x18\x1e \x01(\rR\x02id\x120\n" +
 	"\amembers\x18\x1f \x03(\v2\x16.weft.v1.CircuitMemberR\amembers\x12\x14\n" +
 	"\x05state\x18  \x01(\tR\x05state\x12\x16\n" +
@@ -2838,7 +3117,7 @@ const file_l2vpn_proto_rawDesc = "" +
 	"\favoids_until\x182 \x01(\tR\vavoidsUntil\x12\x14\n" +
 	"\x05share\x183 \x01(\rR\x05share:\x81\x01\x8a\xe1\x18}\n" +
 	"\acircuit\"\x04NAME\"\x04TYPE\"\x04ENDS\"\x15RATE={rate_kbps|rate}\"\x04PATH\"\x06LABELS\"\x0fRX={rx_packets}\"\x0fTX={tx_packets}\"\x19STATE={state}[: {reason}]B\v\n" +
-	"\t_priority\"\x8b\x03\n" +
+	"\t_priority\"\x82\x04\n" +
 	"\rCircuitMember\x12\x10\n" +
 	"\x03end\x18\x01 \x01(\tR\x03end\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\rR\x05label\x12\x14\n" +
@@ -2858,7 +3137,25 @@ const file_l2vpn_proto_rawDesc = "" +
 	"ipv6_label\x18\v \x01(\rR\tipv6Label\x12\x10\n" +
 	"\x03mac\x18\f \x01(\tR\x03mac\x12'\n" +
 	"\x0fdropped_packets\x18\r \x01(\x04R\x0edroppedPackets\x12\x1c\n" +
-	"\tneighbour\x18\x0e \x01(\tR\tneighbour\"d\n" +
+	"\tneighbour\x18\x0e \x01(\tR\tneighbour\x12!\n" +
+	"\fyellow_meter\x18\x0f \x01(\rR\vyellowMeter\x12\x16\n" +
+	"\x06excess\x18\x10 \x01(\tR\x06excess\x12:\n" +
+	"\n" +
+	"continuity\x18\x11 \x01(\v2\x1a.weft.v1.CircuitContinuityR\n" +
+	"continuity\"\x86\x01\n" +
+	"\x11CircuitContinuity\x12\x10\n" +
+	"\x03mep\x18\x01 \x01(\rR\x03mep\x12\x14\n" +
+	"\x05level\x18\x02 \x01(\rR\x05level\x123\n" +
+	"\aremotes\x18\x03 \x03(\v2\x19.weft.v1.CircuitRemoteMepR\aremotes\x12\x14\n" +
+	"\x05fault\x18\x04 \x01(\tR\x05fault\"\xb3\x01\n" +
+	"\x10CircuitRemoteMep\x12\x10\n" +
+	"\x03mep\x18\x01 \x01(\rR\x03mep\x12\x10\n" +
+	"\x03mac\x18\x02 \x01(\tR\x03mac\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x14\n" +
+	"\x05since\x18\x04 \x01(\tR\x05since\x120\n" +
+	"\bdelay_us\x18\x05 \x01(\v2\x15.weft.v1.CircuitDelayR\adelayUs\x12\x1d\n" +
+	"\n" +
+	"loss_ratio\x18\x06 \x01(\x01R\tlossRatio\"d\n" +
 	"\fCircuitLabel\x12\x12\n" +
 	"\x04dpid\x18\x01 \x01(\tR\x04dpid\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\rR\x05label\x12\x12\n" +
@@ -3066,90 +3363,95 @@ func file_l2vpn_proto_rawDescGZIP() []byte {
 	return file_l2vpn_proto_rawDescData
 }
 
-var file_l2vpn_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_l2vpn_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_l2vpn_proto_goTypes = []any{
 	(*Circuit)(nil),                  // 0: weft.v1.Circuit
 	(*CircuitMember)(nil),            // 1: weft.v1.CircuitMember
-	(*CircuitLabel)(nil),             // 2: weft.v1.CircuitLabel
-	(*CircuitDelay)(nil),             // 3: weft.v1.CircuitDelay
-	(*SetCircuitsRequest)(nil),       // 4: weft.v1.SetCircuitsRequest
-	(*SetCircuitsResponse)(nil),      // 5: weft.v1.SetCircuitsResponse
-	(*CircuitOutcome)(nil),           // 6: weft.v1.CircuitOutcome
-	(*DeleteCircuitRequest)(nil),     // 7: weft.v1.DeleteCircuitRequest
-	(*DeleteCircuitResponse)(nil),    // 8: weft.v1.DeleteCircuitResponse
-	(*GetCircuitRequest)(nil),        // 9: weft.v1.GetCircuitRequest
-	(*ListCircuitsRequest)(nil),      // 10: weft.v1.ListCircuitsRequest
-	(*ListCircuitsResponse)(nil),     // 11: weft.v1.ListCircuitsResponse
-	(*PreviewCircuitRequest)(nil),    // 12: weft.v1.PreviewCircuitRequest
-	(*CircuitPreview)(nil),           // 13: weft.v1.CircuitPreview
-	(*GetCircuitHistoryRequest)(nil), // 14: weft.v1.GetCircuitHistoryRequest
-	(*CircuitHistory)(nil),           // 15: weft.v1.CircuitHistory
-	(*CircuitDevice)(nil),            // 16: weft.v1.CircuitDevice
-	(*CircuitState)(nil),             // 17: weft.v1.CircuitState
-	(*SwapCircuitRequest)(nil),       // 18: weft.v1.SwapCircuitRequest
-	(*RerouteCircuitsRequest)(nil),   // 19: weft.v1.RerouteCircuitsRequest
-	(*CircuitMoves)(nil),             // 20: weft.v1.CircuitMoves
-	(*CircuitMove)(nil),              // 21: weft.v1.CircuitMove
-	(*PingCircuitRequest)(nil),       // 22: weft.v1.PingCircuitRequest
-	(*PingCircuitResponse)(nil),      // 23: weft.v1.PingCircuitResponse
-	(*CircuitPing)(nil),              // 24: weft.v1.CircuitPing
-	(*ListCircuitMacsRequest)(nil),   // 25: weft.v1.ListCircuitMacsRequest
-	(*ListCircuitMacsResponse)(nil),  // 26: weft.v1.ListCircuitMacsResponse
-	(*CircuitMac)(nil),               // 27: weft.v1.CircuitMac
-	(*CircuitBlock)(nil),             // 28: weft.v1.CircuitBlock
-	(*ValidateCircuitsRequest)(nil),  // 29: weft.v1.ValidateCircuitsRequest
-	(*ValidateCircuitsResponse)(nil), // 30: weft.v1.ValidateCircuitsResponse
-	(*CircuitFault)(nil),             // 31: weft.v1.CircuitFault
-	(*CircuitChanged)(nil),           // 32: weft.v1.CircuitChanged
-	(*CircuitPortChanged)(nil),       // 33: weft.v1.CircuitPortChanged
-	(*Location)(nil),                 // 34: weft.v1.Location
+	(*CircuitContinuity)(nil),        // 2: weft.v1.CircuitContinuity
+	(*CircuitRemoteMep)(nil),         // 3: weft.v1.CircuitRemoteMep
+	(*CircuitLabel)(nil),             // 4: weft.v1.CircuitLabel
+	(*CircuitDelay)(nil),             // 5: weft.v1.CircuitDelay
+	(*SetCircuitsRequest)(nil),       // 6: weft.v1.SetCircuitsRequest
+	(*SetCircuitsResponse)(nil),      // 7: weft.v1.SetCircuitsResponse
+	(*CircuitOutcome)(nil),           // 8: weft.v1.CircuitOutcome
+	(*DeleteCircuitRequest)(nil),     // 9: weft.v1.DeleteCircuitRequest
+	(*DeleteCircuitResponse)(nil),    // 10: weft.v1.DeleteCircuitResponse
+	(*GetCircuitRequest)(nil),        // 11: weft.v1.GetCircuitRequest
+	(*ListCircuitsRequest)(nil),      // 12: weft.v1.ListCircuitsRequest
+	(*ListCircuitsResponse)(nil),     // 13: weft.v1.ListCircuitsResponse
+	(*PreviewCircuitRequest)(nil),    // 14: weft.v1.PreviewCircuitRequest
+	(*CircuitPreview)(nil),           // 15: weft.v1.CircuitPreview
+	(*GetCircuitHistoryRequest)(nil), // 16: weft.v1.GetCircuitHistoryRequest
+	(*CircuitHistory)(nil),           // 17: weft.v1.CircuitHistory
+	(*CircuitDevice)(nil),            // 18: weft.v1.CircuitDevice
+	(*CircuitState)(nil),             // 19: weft.v1.CircuitState
+	(*SwapCircuitRequest)(nil),       // 20: weft.v1.SwapCircuitRequest
+	(*RerouteCircuitsRequest)(nil),   // 21: weft.v1.RerouteCircuitsRequest
+	(*CircuitMoves)(nil),             // 22: weft.v1.CircuitMoves
+	(*CircuitMove)(nil),              // 23: weft.v1.CircuitMove
+	(*PingCircuitRequest)(nil),       // 24: weft.v1.PingCircuitRequest
+	(*PingCircuitResponse)(nil),      // 25: weft.v1.PingCircuitResponse
+	(*CircuitPing)(nil),              // 26: weft.v1.CircuitPing
+	(*ListCircuitMacsRequest)(nil),   // 27: weft.v1.ListCircuitMacsRequest
+	(*ListCircuitMacsResponse)(nil),  // 28: weft.v1.ListCircuitMacsResponse
+	(*CircuitMac)(nil),               // 29: weft.v1.CircuitMac
+	(*CircuitBlock)(nil),             // 30: weft.v1.CircuitBlock
+	(*ValidateCircuitsRequest)(nil),  // 31: weft.v1.ValidateCircuitsRequest
+	(*ValidateCircuitsResponse)(nil), // 32: weft.v1.ValidateCircuitsResponse
+	(*CircuitFault)(nil),             // 33: weft.v1.CircuitFault
+	(*CircuitChanged)(nil),           // 34: weft.v1.CircuitChanged
+	(*CircuitPortChanged)(nil),       // 35: weft.v1.CircuitPortChanged
+	(*Location)(nil),                 // 36: weft.v1.Location
 }
 var file_l2vpn_proto_depIdxs = []int32{
 	1,  // 0: weft.v1.Circuit.members:type_name -> weft.v1.CircuitMember
-	3,  // 1: weft.v1.Circuit.delay_us:type_name -> weft.v1.CircuitDelay
-	2,  // 2: weft.v1.Circuit.tree_labels:type_name -> weft.v1.CircuitLabel
-	34, // 3: weft.v1.Circuit.avoids:type_name -> weft.v1.Location
-	0,  // 4: weft.v1.SetCircuitsRequest.circuits:type_name -> weft.v1.Circuit
-	6,  // 5: weft.v1.SetCircuitsResponse.outcomes:type_name -> weft.v1.CircuitOutcome
-	0,  // 6: weft.v1.CircuitOutcome.circuit:type_name -> weft.v1.Circuit
-	0,  // 7: weft.v1.ListCircuitsResponse.circuits:type_name -> weft.v1.Circuit
-	0,  // 8: weft.v1.PreviewCircuitRequest.circuit:type_name -> weft.v1.Circuit
-	17, // 9: weft.v1.CircuitHistory.states:type_name -> weft.v1.CircuitState
-	16, // 10: weft.v1.CircuitHistory.devices:type_name -> weft.v1.CircuitDevice
-	21, // 11: weft.v1.CircuitMoves.moves:type_name -> weft.v1.CircuitMove
-	24, // 12: weft.v1.PingCircuitResponse.ways:type_name -> weft.v1.CircuitPing
-	27, // 13: weft.v1.ListCircuitMacsResponse.macs:type_name -> weft.v1.CircuitMac
-	28, // 14: weft.v1.ListCircuitMacsResponse.blocked:type_name -> weft.v1.CircuitBlock
-	31, // 15: weft.v1.ValidateCircuitsResponse.faults:type_name -> weft.v1.CircuitFault
-	0,  // 16: weft.v1.CircuitChanged.circuit:type_name -> weft.v1.Circuit
-	34, // 17: weft.v1.CircuitPortChanged.at:type_name -> weft.v1.Location
-	4,  // 18: weft.v1.L2vpn.SetCircuits:input_type -> weft.v1.SetCircuitsRequest
-	7,  // 19: weft.v1.L2vpn.DeleteCircuit:input_type -> weft.v1.DeleteCircuitRequest
-	9,  // 20: weft.v1.L2vpn.GetCircuit:input_type -> weft.v1.GetCircuitRequest
-	10, // 21: weft.v1.L2vpn.ListCircuits:input_type -> weft.v1.ListCircuitsRequest
-	22, // 22: weft.v1.L2vpn.PingCircuit:input_type -> weft.v1.PingCircuitRequest
-	25, // 23: weft.v1.L2vpn.ListCircuitMacs:input_type -> weft.v1.ListCircuitMacsRequest
-	29, // 24: weft.v1.L2vpn.ValidateCircuits:input_type -> weft.v1.ValidateCircuitsRequest
-	18, // 25: weft.v1.L2vpn.SwapCircuit:input_type -> weft.v1.SwapCircuitRequest
-	19, // 26: weft.v1.L2vpn.RerouteCircuits:input_type -> weft.v1.RerouteCircuitsRequest
-	12, // 27: weft.v1.L2vpn.PreviewCircuit:input_type -> weft.v1.PreviewCircuitRequest
-	14, // 28: weft.v1.L2vpn.GetCircuitHistory:input_type -> weft.v1.GetCircuitHistoryRequest
-	5,  // 29: weft.v1.L2vpn.SetCircuits:output_type -> weft.v1.SetCircuitsResponse
-	8,  // 30: weft.v1.L2vpn.DeleteCircuit:output_type -> weft.v1.DeleteCircuitResponse
-	0,  // 31: weft.v1.L2vpn.GetCircuit:output_type -> weft.v1.Circuit
-	11, // 32: weft.v1.L2vpn.ListCircuits:output_type -> weft.v1.ListCircuitsResponse
-	23, // 33: weft.v1.L2vpn.PingCircuit:output_type -> weft.v1.PingCircuitResponse
-	26, // 34: weft.v1.L2vpn.ListCircuitMacs:output_type -> weft.v1.ListCircuitMacsResponse
-	30, // 35: weft.v1.L2vpn.ValidateCircuits:output_type -> weft.v1.ValidateCircuitsResponse
-	20, // 36: weft.v1.L2vpn.SwapCircuit:output_type -> weft.v1.CircuitMoves
-	20, // 37: weft.v1.L2vpn.RerouteCircuits:output_type -> weft.v1.CircuitMoves
-	13, // 38: weft.v1.L2vpn.PreviewCircuit:output_type -> weft.v1.CircuitPreview
-	15, // 39: weft.v1.L2vpn.GetCircuitHistory:output_type -> weft.v1.CircuitHistory
-	29, // [29:40] is the sub-list for method output_type
-	18, // [18:29] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	5,  // 1: weft.v1.Circuit.delay_us:type_name -> weft.v1.CircuitDelay
+	4,  // 2: weft.v1.Circuit.tree_labels:type_name -> weft.v1.CircuitLabel
+	36, // 3: weft.v1.Circuit.avoids:type_name -> weft.v1.Location
+	2,  // 4: weft.v1.CircuitMember.continuity:type_name -> weft.v1.CircuitContinuity
+	3,  // 5: weft.v1.CircuitContinuity.remotes:type_name -> weft.v1.CircuitRemoteMep
+	5,  // 6: weft.v1.CircuitRemoteMep.delay_us:type_name -> weft.v1.CircuitDelay
+	0,  // 7: weft.v1.SetCircuitsRequest.circuits:type_name -> weft.v1.Circuit
+	8,  // 8: weft.v1.SetCircuitsResponse.outcomes:type_name -> weft.v1.CircuitOutcome
+	0,  // 9: weft.v1.CircuitOutcome.circuit:type_name -> weft.v1.Circuit
+	0,  // 10: weft.v1.ListCircuitsResponse.circuits:type_name -> weft.v1.Circuit
+	0,  // 11: weft.v1.PreviewCircuitRequest.circuit:type_name -> weft.v1.Circuit
+	19, // 12: weft.v1.CircuitHistory.states:type_name -> weft.v1.CircuitState
+	18, // 13: weft.v1.CircuitHistory.devices:type_name -> weft.v1.CircuitDevice
+	23, // 14: weft.v1.CircuitMoves.moves:type_name -> weft.v1.CircuitMove
+	26, // 15: weft.v1.PingCircuitResponse.ways:type_name -> weft.v1.CircuitPing
+	29, // 16: weft.v1.ListCircuitMacsResponse.macs:type_name -> weft.v1.CircuitMac
+	30, // 17: weft.v1.ListCircuitMacsResponse.blocked:type_name -> weft.v1.CircuitBlock
+	33, // 18: weft.v1.ValidateCircuitsResponse.faults:type_name -> weft.v1.CircuitFault
+	0,  // 19: weft.v1.CircuitChanged.circuit:type_name -> weft.v1.Circuit
+	36, // 20: weft.v1.CircuitPortChanged.at:type_name -> weft.v1.Location
+	6,  // 21: weft.v1.L2vpn.SetCircuits:input_type -> weft.v1.SetCircuitsRequest
+	9,  // 22: weft.v1.L2vpn.DeleteCircuit:input_type -> weft.v1.DeleteCircuitRequest
+	11, // 23: weft.v1.L2vpn.GetCircuit:input_type -> weft.v1.GetCircuitRequest
+	12, // 24: weft.v1.L2vpn.ListCircuits:input_type -> weft.v1.ListCircuitsRequest
+	24, // 25: weft.v1.L2vpn.PingCircuit:input_type -> weft.v1.PingCircuitRequest
+	27, // 26: weft.v1.L2vpn.ListCircuitMacs:input_type -> weft.v1.ListCircuitMacsRequest
+	31, // 27: weft.v1.L2vpn.ValidateCircuits:input_type -> weft.v1.ValidateCircuitsRequest
+	20, // 28: weft.v1.L2vpn.SwapCircuit:input_type -> weft.v1.SwapCircuitRequest
+	21, // 29: weft.v1.L2vpn.RerouteCircuits:input_type -> weft.v1.RerouteCircuitsRequest
+	14, // 30: weft.v1.L2vpn.PreviewCircuit:input_type -> weft.v1.PreviewCircuitRequest
+	16, // 31: weft.v1.L2vpn.GetCircuitHistory:input_type -> weft.v1.GetCircuitHistoryRequest
+	7,  // 32: weft.v1.L2vpn.SetCircuits:output_type -> weft.v1.SetCircuitsResponse
+	10, // 33: weft.v1.L2vpn.DeleteCircuit:output_type -> weft.v1.DeleteCircuitResponse
+	0,  // 34: weft.v1.L2vpn.GetCircuit:output_type -> weft.v1.Circuit
+	13, // 35: weft.v1.L2vpn.ListCircuits:output_type -> weft.v1.ListCircuitsResponse
+	25, // 36: weft.v1.L2vpn.PingCircuit:output_type -> weft.v1.PingCircuitResponse
+	28, // 37: weft.v1.L2vpn.ListCircuitMacs:output_type -> weft.v1.ListCircuitMacsResponse
+	32, // 38: weft.v1.L2vpn.ValidateCircuits:output_type -> weft.v1.ValidateCircuitsResponse
+	22, // 39: weft.v1.L2vpn.SwapCircuit:output_type -> weft.v1.CircuitMoves
+	22, // 40: weft.v1.L2vpn.RerouteCircuits:output_type -> weft.v1.CircuitMoves
+	15, // 41: weft.v1.L2vpn.PreviewCircuit:output_type -> weft.v1.CircuitPreview
+	17, // 42: weft.v1.L2vpn.GetCircuitHistory:output_type -> weft.v1.CircuitHistory
+	32, // [32:43] is the sub-list for method output_type
+	21, // [21:32] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_l2vpn_proto_init() }
@@ -3166,7 +3468,7 @@ func file_l2vpn_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_l2vpn_proto_rawDesc), len(file_l2vpn_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -393,7 +393,8 @@ type PathDemand struct {
 	MaxDelayUs uint64 `protobuf:"varint,7,opt,name=max_delay_us,json=maxDelayUs,proto3" json:"max_delay_us,omitempty"`
 	// Links; 0 is no bound.
 	MaxHops uint32 `protobuf:"varint,8,opt,name=max_hops,json=maxHops,proto3" json:"max_hops,omitempty"`
-	// cost (default) or delay: what is made as small as can be.
+	// cost (default) or delay: what is made as small as can be; or narrowness: the path whose links have
+	// the most bandwidth free, the least of them counting, and of these the cheapest.
 	Minimise string `protobuf:"bytes,9,opt,name=minimise,proto3" json:"minimise,omitempty"`
 	// Switches that it must not pass.
 	ExcludeSwitches []string `protobuf:"bytes,10,rep,name=exclude_switches,json=excludeSwitches,proto3" json:"exclude_switches,omitempty"`

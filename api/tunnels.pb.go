@@ -69,6 +69,12 @@ type Tunnel struct {
 	// Whether it stays on its paths whatever comes, until RerouteTunnels: it does not move to better ones,
 	// off a drained link, or around one that fails. Its standby path is used all the same, and so are bypasses.
 	NeverMove bool `protobuf:"varint,34,opt,name=never_move,json=neverMove,proto3" json:"never_move,omitempty"`
+	// How it chooses among paths that do: cost (the default), latency (the least delay) or widest (the most
+	// bandwidth that is not booked on any of its links).
+	Strategy string `protobuf:"bytes,35,opt,name=strategy,proto3" json:"strategy,omitempty"`
+	// With max_delay_us: where no path is within it, one that takes at most this, microseconds; the tunnel
+	// is degraded then. 0: none.
+	ToleratedDelayUs uint64 `protobuf:"varint,36,opt,name=tolerated_delay_us,json=toleratedDelayUs,proto3" json:"tolerated_delay_us,omitempty"`
 	// The service that keeps it, which alone changes or deletes it; empty: an operator.
 	User string `protobuf:"bytes,29,opt,name=user,proto3" json:"user,omitempty"`
 	// How many circuits go through it, as its user says.
@@ -270,6 +276,20 @@ func (x *Tunnel) GetNeverMove() bool {
 		return x.NeverMove
 	}
 	return false
+}
+
+func (x *Tunnel) GetStrategy() string {
+	if x != nil {
+		return x.Strategy
+	}
+	return ""
+}
+
+func (x *Tunnel) GetToleratedDelayUs() uint64 {
+	if x != nil {
+		return x.ToleratedDelayUs
+	}
+	return 0
 }
 
 func (x *Tunnel) GetUser() string {
@@ -1665,7 +1685,7 @@ var File_tunnels_proto protoreflect.FileDescriptor
 
 const file_tunnels_proto_rawDesc = "" +
 	"\n" +
-	"\rtunnels.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\xee\x12\n" +
+	"\rtunnels.proto\x12\aweft.v1\x1a\roptions.proto\x1a\x0eswitches.proto\"\x92\x15\n" +
 	"\x06Tunnel\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12@\n" +
 	"\x04from\x18\x02 \x01(\tB,\x92\xe1\x18$\n" +
@@ -1709,7 +1729,11 @@ const file_tunnels_proto_rawDesc = "" +
 	"\x0erevert_after_s\x18\x1c \x01(\x11R\frevertAfterS\x12`\n" +
 	"\n" +
 	"never_move\x18\" \x01(\bBA\x92\xe1\x18=\n" +
-	";stay on its paths whatever comes, until weft tunnel rerouteR\tneverMove\x12\x12\n" +
+	";stay on its paths whatever comes, until weft tunnel rerouteR\tneverMove\x12{\n" +
+	"\bstrategy\x18# \x01(\tB_\x92\xe1\x18[\n" +
+	"Show its path is chosen: cost, latency (least delay) or widest (most free bandwidth)\x1a\x04costR\bstrategy\x12\xa4\x01\n" +
+	"\x12tolerated_delay_us\x18$ \x01(\x04Bv\x92\xe1\x18r\n" +
+	"[with --max-delay: what a path may take where none is within it; the tunnel is degraded then\x12\x0ftolerated-delay*\x02usR\x10toleratedDelayUs\x12\x12\n" +
 	"\x04user\x18\x1d \x01(\tR\x04user\x12\"\n" +
 	"\bcircuits\x18\x1e \x01(\rB\x06\x92\xe1\x18\x020\x01R\bcircuits\x12)\n" +
 	"\x06around\x18  \x01(\v2\x11.weft.v1.LocationR\x06around\x12!\n" +

@@ -80,10 +80,12 @@ const (
 	// Below the operator's usual one, above virtual networks.
 	PriorityCircuitRing     = 31500 // ring probes of circuits: to the controller
 	PriorityCircuitLabelled = 31000 // labelled frames at an end: dropped, for Open vSwitch 3.1 aborts where it encapsulates one
+	PriorityCircuitOAM      = 30620 // of a maintenance end point: to the controller
 	PriorityCircuitControl  = 30610 // of layer-2 control protocols, where a circuit says what becomes of them; above, those named by address, then by protocol
 	PriorityCircuitCast     = 30600 // of a vpws: broadcast and multicast, by a meter of their own
+	PriorityCircuitYellow   = 30510 // that customers mark as discardable, by a meter of their own
 	PriorityCircuit         = 30500 // frames at an end: to their tunnel
-	PriorityCircuitRest     = 30400 // of an end that is a port where others have VLANs; one above, broadcast and multicast of a vpws; above it, control protocols
+	PriorityCircuitRest     = 30400 // of an end that is a port where others have VLANs; above, in this order, discardable frames, broadcast and multicast of a vpws, control protocols, and those of maintenance end points
 	PriorityForeignProbe    = 30300 // on switches with ends of circuits: LLDP that is not our own, from elsewhere
 
 	// Of chains, below circuits and above virtual networks.
@@ -115,12 +117,12 @@ const (
 	PriorityBindingPort      = 3 // a bound Ethernet address at its port
 	PriorityBindingElsewhere = 2 // at any other: dropped
 
-	PriorityCircuitInner  = 1000 // in TableCircuits; above it broadcast and multicast, then control protocols, then labelled frames
+	PriorityCircuitInner  = 1000 // in TableCircuits; above it as above PriorityCircuitRest, then labelled frames
 	PriorityCircuitTagged = 1060 // in TableCircuits: frames of an end by how many tags of the customer's they have
-	PriorityCircuitTags   = 900  // frames of a circuit on their way out
+	PriorityCircuitTags   = 900  // frames of a circuit on their way out; above, those whose code points change
 	PriorityCircuitOther  = 1070 // in TableCircuits: those of a VLAN that another end of the port has, dropped
-	PriorityLANBack       = 1050 // of a vpls: frames on their way out by the port that they came in by
-	PriorityLANOut        = 1040 // by another
+	PriorityLANBack       = 1050 // of a vpls: frames on their way out by the port that they came in by; above, those whose code points change
+	PriorityLANOut        = 1040 // by another; above, as well
 	PriorityLANForged     = 1030 // of a vpls, and of payload ip: frames whose sender is a group
 	PriorityLANSender     = 1020 // whose sender is known
 	PriorityLANUnknown    = 1010 // others: to the controller, too
@@ -259,12 +261,12 @@ var writers = []Writer{
 		Priorities: []Priorities{
 			{Table: TableIngress, Base: PriorityCircuitRing, Top: PriorityCircuitRing, Doc: "circuits: probes that a customer has passed on from one end to another, to the controller"},
 			{Table: TableIngress, Base: PriorityCircuitLabelled, Top: PriorityCircuitLabelled, Doc: "circuits: labelled frames from customers, dropped"},
-			{Table: TableIngress, Base: PriorityCircuitRest, Top: PriorityCircuitControl + 2, Doc: "circuits: frames of an end, to the tunnel; broadcast and multicast of a vpws through a meter; above, control protocols; below, those of a port where other ends have VLANs"},
-			{Table: TableCircuits, Base: PriorityCircuitInner, Top: PriorityCircuitInner + 5, Doc: "circuits: frames of an end with two tags, to the tunnel; above, broadcast and multicast, through a meter, control protocols, and labelled ones, dropped"},
+			{Table: TableIngress, Base: PriorityCircuitRest, Top: PriorityCircuitOAM, Doc: "circuits: frames of an end, to the tunnel; discardable ones, and broadcast and multicast of a vpws, through meters; above, control protocols, and frames of maintenance end points, to the controller; below, those of a port where other ends have VLANs"},
+			{Table: TableCircuits, Base: PriorityCircuitInner, Top: PriorityCircuitInner + 7, Doc: "circuits: frames of an end with two tags, to the tunnel; above, as in table 0, and labelled ones, dropped"},
 			{Table: TableCircuits, Base: PriorityCircuitTagged, Top: PriorityCircuitTagged + 1, Doc: "circuits: frames of an end by how many tags of the customer's own they have; too many, dropped"},
 			{Table: TableCircuits, Base: PriorityCircuitOther, Top: PriorityCircuitOther, Doc: "circuits: frames on their way out at a port, of a VLAN that another end has there: dropped"},
-			{Table: TableCircuits, Base: PriorityCircuitTags, Top: PriorityCircuitTags, Doc: "circuits: the tags of an end put on, and out"},
-			{Table: TableCircuits, Base: PriorityLANUnknown, Top: PriorityLANBack, Doc: "vpls, and payload ip: frames of an end by their sender; those of an unknown one to the controller, too; above, of a vpls: frames on their way out"},
+			{Table: TableCircuits, Base: PriorityCircuitTags, Top: PriorityCircuitTags + 2, Doc: "circuits: the tags of an end put on, code points changed, and out"},
+			{Table: TableCircuits, Base: PriorityLANUnknown, Top: PriorityLANBack + 2, Doc: "vpls, and payload ip: frames of an end by their sender; those of an unknown one to the controller, too; above, of a vpls: frames on their way out"},
 			{Table: TableLabels, Base: PriorityCircuitLabel, Top: PriorityCircuitLabel, Doc: "circuits: the label taken off at the end"},
 			{Table: TableLabels, Base: PriorityCircuitProbe, Top: PriorityCircuitProbe, Doc: "circuits: probes, to the controller"},
 			{Table: TableLabels, Base: PriorityLANFlood, Top: PriorityLANSelf, Doc: "vpls: frames of an end by their destination; others to all ends, through a meter; payload ip: by their Ethertype"},

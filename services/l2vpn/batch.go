@@ -69,7 +69,7 @@ func (t *batch) judge(b *store) {
 	for _, m := range t.req.Circuits {
 		mine[m.GetName()] = true
 	}
-	taken := map[flow.Location]map[end]string{}
+	taken, sinks := map[flow.Location]map[end]string{}, map[flow.Location]string{}
 	for i, c := range t.circuits {
 		if t.refused[i] != nil {
 			continue
@@ -83,7 +83,10 @@ func (t *batch) judge(b *store) {
 			continue
 		}
 		for _, e := range c.ends {
-			if t.refused[i] = t.admit(b, c, e, mine, taken[e.at]); t.refused[i] != nil {
+			if t.refused[i] = t.admit(b, c, e, mine, taken[e.at]); t.refused[i] == nil && sinks[e.at] != "" {
+				t.refused[i] = copied(c, e, sinks[e.at])
+			}
+			if t.refused[i] != nil {
 				break
 			}
 			if taken[e.at] == nil {
@@ -91,7 +94,42 @@ func (t *batch) judge(b *store) {
 			}
 			taken[e.at][e] = c.Name
 		}
+		for _, at := range c.sinks() {
+			if t.refused[i] == nil {
+				t.refused[i] = admitSink(b, c, at, mine, taken[at])
+			}
+			sinks[at] = c.Name
+		}
 	}
+}
+
+// copied returns the error of an end at a port where copies of a circuit's frames go.
+func copied(c *circuit, e end, by string) error {
+	return api.Errorf(codes.FailedPrecondition, "circuit %s: end %v: frames of circuit %s are copied to the port", c.Name, e, by)
+}
+
+// admitSink returns why copies of a circuit's frames cannot go to a port. It is called with b.mu held.
+func admitSink(b *store, c *circuit, at flow.Location, mine map[string]bool, taken map[end]string) error {
+	refuse := func(format string, args ...any) error {
+		return api.Errorf(codes.FailedPrecondition, "circuit %s: mirror to port %v: "+format, append([]any{c.Name, at}, args...)...)
+	}
+	for o, name := range taken {
+		return refuse("it is end %v of circuit %s", o, name)
+	}
+	for o, names := range b.taken[at.Switch][at.Port] {
+		for name := range names {
+			if !mine[name] {
+				return refuse("it is end %v of circuit %s", o, name)
+			}
+		}
+	}
+	if old := b.status[c.Name]; old != nil && slices.Contains(old.circuit.sinks(), at) {
+		return nil // it is there, whatever has become of the port
+	}
+	if why := b.net.unfitSink(at); why != "" {
+		return refuse("%s", why)
+	}
+	return nil
 }
 
 // admit returns why a circuit cannot have an end: mine are the circuits that a
@@ -110,6 +148,11 @@ func (t *batch) admit(b *store, c *circuit, e end, mine map[string]bool, taken m
 			if o.clashes(e) && !mine[name] {
 				return refuse("circuit %s has %v", name, o)
 			}
+		}
+	}
+	for name := range b.sinks[e.at.Switch][e.at.Port] {
+		if !mine[name] {
+			return copied(c, e, name)
 		}
 	}
 	if old := b.status[c.Name]; old != nil && slices.Contains(old.circuit.ends, e) {

@@ -31,6 +31,9 @@ type circuit struct {
 	ends     []end // in the order of Ends
 	leaves   map[end]bool
 	controls []control
+	mirrors  []mirror
+	maps     []codeMap
+	yellow   []codePoint
 
 	from, until time.Time // zero: from ever, for ever
 	loopUntil   time.Time
@@ -116,8 +119,10 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 			return wrong("%w", err)
 		}
 	}
-	if err := c.readControls(); err != nil {
-		return wrong("%w", err)
+	for _, read := range []func() error{c.readControls, c.readMirrors, c.readMaps, c.readColours} {
+		if err := read(); err != nil {
+			return wrong("%w", err)
+		}
 	}
 	if err := c.readTimes(); err != nil {
 		return wrong("%w", err)
@@ -197,7 +202,8 @@ func wanted(m *api.Circuit) *api.Circuit {
 		RateKbps: m.RateKbps, Protect: m.Protect, RevertAfterS: m.RevertAfterS, MaxDelayUs: m.MaxDelayUs, DiverseFrom: m.DiverseFrom,
 		IncludeAny: m.IncludeAny, IncludeAll: m.IncludeAll, ExcludeAny: m.ExcludeAny, Pin: slices.Clone(m.Pin), Priority: m.Priority,
 		From: m.From, Until: m.Until, MinMtu: m.MinMtu, MaxMacs: m.MaxMacs, StormKbps: m.StormKbps, Tree: m.Tree, Loops: slices.Clone(m.Loops), LoopsUntil: m.LoopsUntil,
-		NeverMove: m.NeverMove, Leaves: slices.Clone(m.Leaves), Oam: m.Oam, L2Cp: slices.Clone(m.L2Cp)}
+		NeverMove: m.NeverMove, Leaves: slices.Clone(m.Leaves), Oam: m.Oam, L2Cp: slices.Clone(m.L2Cp), Mirrors: slices.Clone(m.Mirrors),
+		ExcessKbps: m.ExcessKbps, Yellow: slices.Clone(m.Yellow), Maps: slices.Clone(m.Maps)}
 }
 
 // parse returns a stored circuit.
@@ -210,7 +216,7 @@ func parse(m *api.Circuit) (*circuit, error) {
 		return nil, api.Errorf(codes.InvalidArgument, "circuit %s: it has %d members and the number %d", m.Name, len(m.Members), m.Id)
 	}
 	for i, x := range m.Members {
-		if !c.labelled(x) || x.Meter != 0 && flow.MeterOwner(x.Meter) != flow.OwnerCircuits {
+		if !c.labelled(x) || x.Meter != 0 && flow.MeterOwner(x.Meter) != flow.OwnerCircuits || x.YellowMeter != 0 && flow.MeterOwner(x.YellowMeter) != flow.OwnerCircuits {
 			return nil, api.Errorf(codes.InvalidArgument, "circuit %s: end %v has labels %d, %d and %d, and meter %d", m.Name, c.ends[i], x.Label, x.ArpLabel, x.Ipv6Label, x.Meter)
 		}
 	}

@@ -106,7 +106,7 @@ func (c *Config) stormOf(of *circuit) uint32 {
 // stormy reports whether the ends of a circuit have a meter for what they send to all: a
 // vpws with a smaller rate is bounded by that of its rate.
 func (c *Config) stormy(of *circuit) bool {
-	return of.Type == vpls || of.RateKbps == 0 || of.RateKbps > uint64(c.stormOf(of))
+	return of.Type == vpls || of.RateKbps == 0 || of.RateKbps+of.ExcessKbps > uint64(c.stormOf(of))
 }
 
 // boundOf returns how much each end of a circuit may send to all, whatever meter says so.
@@ -114,5 +114,5 @@ func (c *Config) boundOf(of *circuit) uint64 {
 	if c.stormy(of) {
 		return uint64(c.stormOf(of))
 	}
-	return of.RateKbps
+	return of.RateKbps + of.ExcessKbps
 }

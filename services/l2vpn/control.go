@@ -132,7 +132,7 @@ func (c *circuit) readControls() error {
 
 // controls adds the entries for control protocols that an end has beside its others: in a table, from a
 // priority on, for frames that are the end's by a match.
-func (s *set) controls(in inlet, table uint8, priority uint16, m flow.Match) {
+func (s *set) controls(in inlet, table uint8, priority uint16, m flow.Match, acts []flow.Action) {
 	for _, k := range in.controls {
 		for _, f := range k.frames {
 			e := flow.Entry{Table: table, Priority: priority + k.above, Match: f.in(m)}
@@ -142,7 +142,7 @@ func (s *set) controls(in inlet, table uint8, priority uint16, m flow.Match) {
 				s.enter(0, e)
 				continue
 			case tunnelled:
-				if e.Meter, e.Apply = in.storm, in.acts; in.storm == 0 {
+				if e.Meter, e.Apply = in.storm, acts; in.storm == 0 {
 					e.Meter = in.meter
 				}
 			}

@@ -70,7 +70,8 @@ func (c *circuit) counts(i int, e *flow.Entry) (kind int, ok bool) {
 		return 0, false
 	}
 	s := set{}
-	in := inlet{id: c.Id, at: c.ends[i], storm: c.Members[i].StormMeter, controls: c.controls, acts: []flow.Action{flow.Output(flow.PortIn)}}
+	in := c.inlet(i)
+	in.storm, in.acts = c.Members[i].StormMeter, []flow.Action{flow.Output(flow.PortIn)}
 	s.ingress(in)
 	if c.ends[i].whole() { // also while other ends have VLANs of its port
 		s.besides = besides{c.ends[i]: "1"}
@@ -146,7 +147,7 @@ func (s *circuitCounters) counted() tally {
 
 // metersOf returns the meters of an end.
 func (c *circuit) metersOf(i int) []uint32 {
-	return slices.DeleteFunc([]uint32{c.Members[i].Meter, c.Members[i].StormMeter}, func(m uint32) bool { return m == 0 })
+	return slices.DeleteFunc([]uint32{c.Members[i].Meter, c.Members[i].StormMeter, c.Members[i].YellowMeter}, func(m uint32) bool { return m == 0 })
 }
 
 // A counterTable has the counters of all circuits. The store's mu guards it.

@@ -70,8 +70,8 @@ func (p *poller) droppedBy(sw flow.DPID, id uint32, stats []*api.MeterStats) {
 			continue
 		}
 		var n amount
-		for _, band := range x.Bands {
-			n = n.plus(amount{band.Packets, band.Bytes})
+		if last := len(x.Bands) - 1; last >= 0 { // those before mark
+			n = amount{x.Bands[last].Packets, x.Bands[last].Bytes}
 		}
 		b.counters.saw(h.s, counter{at: h.at, kind: dropped, meter: x.Meter}, n)
 	}

@@ -15,6 +15,7 @@ const labelTTL = 64
 // A set is what a switch should have of circuits.
 type set struct {
 	besides besides
+	marks   bool // the switch's meters mark what is above a rate
 	entries []flow.Entry
 	groups  []flow.Group
 	meters  []flow.Meter
@@ -50,6 +51,9 @@ func (b *store) pieces(sw *api.Switch) []string {
 	for port := range b.taken[dpid] {
 		list = append(list, portPiece+port.String())
 	}
+	for port := range b.sinks[dpid] {
+		list = append(list, portPiece+port.String())
+	}
 	return list
 }
 
@@ -66,7 +70,11 @@ func (b *store) piece(sw *api.Switch, name string) *api.SetStandingRequest {
 		s.entries(&all, dpid, b.cfg, &b.tunnels)
 		s.asked[dpid] = s.version
 	} else if port, ok := strings.CutPrefix(name, portPiece); ok {
-		if n, err := flow.ParsePort(port); err == nil && len(b.taken[dpid][n]) > 0 {
+		n, err := flow.ParsePort(port)
+		if err == nil && len(b.sinks[dpid][n]) > 0 {
+			all.shut(end{at: flow.Location{Switch: dpid, Port: n}})
+		}
+		if err == nil && len(b.taken[dpid][n]) > 0 {
 			guards(&all, n, b.taken[dpid][n])
 			if b.sendsRingProbes(flow.Location{Switch: dpid, Port: n}) {
 				all.ringTrap(n)
@@ -101,6 +109,11 @@ func (b *store) redeclare(s *status) {
 				names = append(names, portPiece+e.at.Port.String())
 			}
 		}
+		for _, at := range s.circuit.sinks() {
+			if at.Switch == sw {
+				names = append(names, portPiece+at.Port.String())
+			}
+		}
 		b.declare(sw, names...)
 	}
 }
@@ -108,7 +121,7 @@ func (b *store) redeclare(s *status) {
 // entries adds the entries of a circuit at a switch.
 func (s *status) entries(to *set, sw flow.DPID, cfg *Config, tunnels *tunnelTable) {
 	c := s.circuit
-	to.besides = s.besides
+	to.besides, to.marks = s.besides, s.marks[sw]
 	if s.phase != inForce {
 		for _, e := range c.ends {
 			if e.at.Switch == sw {
@@ -165,17 +178,17 @@ func (s *set) pairEntries(c *circuit, i int, group uint32, known devices, storm 
 			s.ipEgress(c, i, known)
 		}
 	default:
-		s.ingress(inlet{c.Id, e, m.Meter, m.StormMeter, c.controls, s.admit(c, i, c.spare(1-i, c.carried(i, 1-i)), s.deliver(c, i, 1-i, group))})
+		in := c.inlet(i)
+		in.storm, in.acts = m.StormMeter, s.admit(c, i, c.spare(1-i, c.carried(i, 1-i)), s.deliver(c, i, 1-i, group))
+		s.ingress(in)
 		switch {
 		case group != 0:
 			s.egress(c, i)
-		case s.sieves(e):
-			s.sieve(0, e, m.Label, c.cross(1-i, i))
+		case s.looksInto(c, e):
+			s.sieve(0, c, i, c.cross(1-i, i))
 		}
 	}
-	if m.Meter != 0 {
-		s.meters = append(s.meters, meter(m.Meter, c.RateKbps))
-	}
+	s.rates(c, m)
 	if m.StormMeter != 0 {
 		s.meters = append(s.meters, stormMeter(m.StormMeter, storm))
 	}
@@ -258,7 +271,7 @@ func (s *set) deliver(c *circuit, from, to int, group uint32) []flow.Action {
 	switch {
 	case group != 0:
 		return append(acts, c.cover(to, group)...)
-	case s.sieves(c.ends[to]):
+	case s.looksInto(c, c.ends[to]):
 		return append(acts, toCircuits(uint64(c.Members[to].Label))...)
 	}
 	return append(acts, c.cross(from, to)...)
@@ -281,7 +294,7 @@ func (c *circuit) cross(from, to int) []flow.Action {
 	if c.ends[from].at == c.ends[to].at {
 		acts[len(acts)-1] = flow.Output(flow.PortIn)
 	}
-	return acts
+	return append(acts, c.copiesOf(c.ends[to], false)...)
 }
 
 // leave returns the actions by which a frame with so many tags leaves at an end. A tag that is
@@ -332,43 +345,71 @@ var toMany = flow.MAC{1}
 type inlet struct {
 	id       uint32 // of the circuit for which entries count; 0: of none
 	at       end
-	meter    uint32 // that they pass; 0: none
-	storm    uint32 // that those to many pass instead; 0: the other
+	meter    uint32      // that they pass; 0: none
+	storm    uint32      // that those to many pass instead; 0: the other
+	yellow   uint32      // that discardable ones pass instead; 0: the other
+	points   []codePoint // of these
 	controls []control
+	copies   []flow.Action // that send copies of frames as they came
 	acts     []flow.Action
+}
+
+// inlet returns what becomes of the frames of an end, but for what is done to them.
+func (c *circuit) inlet(i int) inlet {
+	m := c.Members[i]
+	return inlet{id: c.Id, at: c.ends[i], meter: m.Meter, yellow: m.YellowMeter, points: c.yellow, controls: c.controls, copies: c.copiesOf(c.ends[i], true)}
 }
 
 // ingress adds the entries for what comes in at an end. Frames with two tags come to
 // TableCircuits, the first in the metadata.
 func (s *set) ingress(in inlet) {
-	enter := func(table uint8, priority, cast, control uint16, m flow.Match) {
-		s.enter(in.id, flow.Entry{Table: table, Priority: priority, Match: m, Meter: in.meter, Apply: in.acts})
-		if in.storm != 0 {
-			s.enter(in.id, flow.Entry{Table: table, Priority: cast, Match: m.WithEthDstMasked(toMany, toMany), Meter: in.storm, Apply: in.acts})
+	enter := func(table uint8, at rungs, m flow.Match, acts []flow.Action) {
+		s.enter(in.id, flow.Entry{Table: table, Priority: at.all, Match: m, Meter: in.meter, Apply: acts})
+		if in.yellow != 0 {
+			for _, p := range in.points {
+				for _, m := range p.of(m) {
+					s.enter(in.id, flow.Entry{Table: table, Priority: at.yellow, Match: m, Meter: in.yellow, Apply: acts})
+				}
+			}
 		}
-		s.controls(in, table, control, m)
+		if in.storm != 0 {
+			s.enter(in.id, flow.Entry{Table: table, Priority: at.cast, Match: m.WithEthDstMasked(toMany, toMany), Meter: in.storm, Apply: acts})
+		}
+		s.controls(in, table, at.control, m, acts)
 	}
 	e := in.at
+	acts := slices.Concat(in.copies, in.acts)
 	m := flow.Match{}.WithInPort(e.at.Port)
+	own := rungs{flow.PriorityCircuit, flow.PriorityCircuitYellow, flow.PriorityCircuitCast, flow.PriorityCircuitControl}
 	switch {
 	case s.besides[e] != "":
-		enter(flow.TableIngress, flow.PriorityCircuitRest, flow.PriorityCircuitRest+1, flow.PriorityCircuitRest+2, m)
+		enter(flow.TableIngress, rungsFrom(flow.PriorityCircuitRest), m, acts)
 	case e.list != "":
 		for _, v := range e.list.blocks() {
-			enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast, flow.PriorityCircuitControl, v.In(m))
+			enter(flow.TableIngress, own, v.In(m), acts)
 		}
 	case e.inner != 0:
 		outer := uint64(flow.VLANPresent | e.vlan)
 		s.enter(0, flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: m.WithVLAN(e.vlan),
 			Apply: []flow.Action{flow.PopVLAN()}, Metadata: outer, MetaMask: ^uint64(0), Goto: flow.TableCircuits})
 		m = m.WithMetadata(outer, ^uint64(0)).WithTunnelID(0).WithVLAN(e.inner) // not once more, of a customer's own tag
-		enter(flow.TableCircuits, flow.PriorityCircuitInner, flow.PriorityCircuitInner+1, flow.PriorityCircuitInner+2, m)
+		if len(in.copies) > 0 {
+			acts = slices.Concat([]flow.Action{flow.PushVLAN(cmp.Or(e.kind, flow.EthTypeQinQ)), flow.SetVLAN(e.vlan)}, in.copies, []flow.Action{flow.PopVLAN()}, in.acts)
+		}
+		enter(flow.TableCircuits, rungsFrom(flow.PriorityCircuitInner), m, acts)
 	case e.vlan != 0:
-		enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast, flow.PriorityCircuitControl, m.WithVLAN(e.vlan))
+		enter(flow.TableIngress, own, m.WithVLAN(e.vlan), acts)
 	default:
-		enter(flow.TableIngress, flow.PriorityCircuit, flow.PriorityCircuitCast, flow.PriorityCircuitControl, m)
+		enter(flow.TableIngress, own, m, acts)
 	}
 }
+
+// rungs are the priorities of the entries of an end: of all frames, of those that have a meter of their
+// own, and of the first of control protocols.
+type rungs struct{ all, yellow, cast, control uint16 }
+
+// rungsFrom returns priorities that follow each other.
+func rungsFrom(first uint16) rungs { return rungs{first, first + 1, first + 2, first + 3} }
 
 // shut adds the entries that drop, uncounted, the frames of an end from which nothing is
 // carried: they would be of the ordinary network else.
@@ -379,21 +420,21 @@ func (s *set) shut(e end) { s.ingress(inlet{at: e}) }
 // where the label is the tunnel_id.
 func (s *set) egress(c *circuit, i int) {
 	e, label, carried := c.ends[i], c.Members[i].Label, c.carried(1-i, i)
-	acts := leave(carried, e)
+	acts := append(leave(carried, e), c.copiesOf(e, false)...)
 	m := flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSLabel(label).WithMPLSBOS(1)
 	bare := []flow.Action{flow.Decap(flow.PacketNext), flow.Decap(flow.PacketEthernet)}
 	in := func(id uint32, acts []flow.Action) {
 		s.enter(id, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitLabel, Match: m, Apply: acts})
 	}
-	if e.tags() == 0 && !s.sieves(e) {
+	if e.tags() == 0 && !s.looksInto(c, e) {
 		in(c.Id, append(bare, acts...))
 		return
 	}
 	bare = append([]flow.Action{flow.SetTunnelID(uint64(label))}, bare...)
 	bare = append(bare, flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action())
-	if s.sieves(e) {
+	if s.looksInto(c, e) && e.tags() == 0 || s.sieves(e) {
 		in(0, bare)
-		s.sieve(c.Id, e, label, acts)
+		s.sieve(c.Id, c, i, acts)
 		return
 	}
 	in(c.Id, bare)
@@ -401,8 +442,11 @@ func (s *set) egress(c *circuit, i int) {
 	if carried > 0 {
 		m = m.WithAnyVLAN()
 	}
-	s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags, Match: m, Apply: acts})
+	s.leaving(0, c, e, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags, Match: m, Apply: acts})
 }
+
+// looksInto reports whether what leaves at an end depends on more than its label.
+func (s *set) looksInto(c *circuit, e end) bool { return s.sieves(e) || len(c.mapsAt(e)) > 0 }
 
 // sieves reports whether not all frames that a circuit brings may leave at an end.
 func (s *set) sieves(e end) bool { return e.list != "" || s.besides[e] != "" }
@@ -423,11 +467,11 @@ func (s *set) passing(e end, m flow.Match) (list []flow.Match) {
 	return list
 }
 
-// sieve adds the entries by which those frames of a vpws that may leave at an end, with its label as
+// sieve adds the entries by which those frames of a vpws leave that may leave at an end, with its label as
 // tunnel_id.
-func (s *set) sieve(id uint32, e end, label uint32, acts []flow.Action) {
-	for _, m := range s.passing(e, flow.Match{}.WithTunnelID(uint64(label))) {
-		s.enter(id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags, Match: m, Apply: acts})
+func (s *set) sieve(id uint32, c *circuit, i int, acts []flow.Action) {
+	for _, m := range s.passing(c.ends[i], flow.Match{}.WithTunnelID(uint64(c.Members[i].Label))) {
+		s.leaving(id, c, c.ends[i], flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityCircuitTags, Match: m, Apply: acts})
 	}
 }
 
@@ -437,7 +481,7 @@ func guards(to *set, port flow.Port, ends map[end]map[string]bool) {
 	tables := map[uint8]uint16{flow.TableIngress: flow.PriorityCircuitLabelled}
 	for e := range ends {
 		if e.inner != 0 {
-			tables[flow.TableCircuits] = flow.PriorityCircuitInner + 5
+			tables[flow.TableCircuits] = flow.PriorityCircuitInner + 7
 		}
 	}
 	for table, priority := range tables {

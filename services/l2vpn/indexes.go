@@ -31,6 +31,12 @@ func (b *store) index(c *circuit, enter bool) {
 			delete(b.tails, tail{sw, m.Label})
 		}
 	}
+	for _, at := range c.sinks() {
+		if b.sinks[at.Switch] == nil {
+			b.sinks[at.Switch] = map[flow.Port]map[string]bool{}
+		}
+		note(b.sinks[at.Switch], at.Port, c.Name, enter)
+	}
 	for _, e := range c.ends {
 		surround(b, e.at, c.Name)
 	}

@@ -20,8 +20,10 @@ func (s *set) ipIngress(c *circuit, i int, group uint32, known devices) {
 	if group == 0 {
 		next = flow.TableLabels // frames leave as they are
 	}
-	s.ingress(inlet{at: e, meter: c.Members[i].Meter, storm: c.Members[i].StormMeter,
-		acts: append(acts, flow.SetTunnelID(came), flow.Resubmit{In: flow.PortIn, Table: next}.Action())})
+	in := c.inlet(i)
+	in.id, in.storm = 0, c.Members[i].StormMeter
+	in.acts = append(acts, flow.SetTunnelID(came), flow.Resubmit{In: flow.PortIn, Table: next}.Action())
+	s.ingress(in)
 	if group != 0 {
 		s.enter(c.Id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANForged, Match: m.WithEthSrcMasked(toMany, toMany)})
 		unknown := flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANUnknown, Match: m, Goto: flow.TableLabels}

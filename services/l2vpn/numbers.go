@@ -89,7 +89,7 @@ func (a *allocator) ofMembers(c *circuit, do func(n *numbers, sw flow.DPID, numb
 		for _, l := range c.labelsOf(m) {
 			do(a.labels, sw, *l)
 		}
-		for _, meter := range []uint32{m.Meter, m.StormMeter} {
+		for _, meter := range []uint32{m.Meter, m.StormMeter, m.YellowMeter} {
 			if meter != 0 {
 				do(a.meters, sw, meter)
 			}
@@ -128,7 +128,6 @@ func (a *allocator) number(c, old *circuit, stormy bool, undo *[]func()) (*circu
 	for _, e := range n.ends {
 		m := &api.CircuitMember{End: e.String()}
 		if h := had[e]; h != nil {
-			m.Meter = h.Meter
 			n.inherit(m, old, h)
 		}
 		sw := e.at.Switch
@@ -143,29 +142,30 @@ func (a *allocator) number(c, old *circuit, stormy bool, undo *[]func()) (*circu
 			*undo = append(*undo, func() { a.labels.give(sw, label) })
 			*l = label
 		}
+		var before api.CircuitMember
 		if h := had[e]; h != nil {
-			m.StormMeter = h.StormMeter
+			before.Meter, before.StormMeter, before.YellowMeter = h.Meter, h.StormMeter, h.YellowMeter
 		}
-		if !stormy {
-			m.StormMeter = 0
-		} else if m.StormMeter == 0 {
-			meter, ok := a.meters.take(sw)
-			if !ok {
-				return nil, lack("meter", "", sw, a.meters)
+		for _, x := range []struct {
+			wanted bool
+			had    uint32
+			is     *uint32
+			remedy string
+		}{
+			{stormy, before.StormMeter, &m.StormMeter, ""},
+			{n.RateKbps > 0, before.Meter, &m.Meter, "; delete a circuit with a rate"},
+			{len(n.yellow) > 0, before.YellowMeter, &m.YellowMeter, "; delete a circuit with a rate"},
+		} {
+			if *x.is = x.had; !x.wanted {
+				*x.is = 0
+			} else if x.had == 0 {
+				meter, ok := a.meters.take(sw)
+				if !ok {
+					return nil, lack("meter", x.remedy, sw, a.meters)
+				}
+				*undo = append(*undo, func() { a.meters.give(sw, meter) })
+				*x.is = meter
 			}
-			*undo = append(*undo, func() { a.meters.give(sw, meter) })
-			m.StormMeter = meter
-		}
-		switch {
-		case n.RateKbps == 0:
-			m.Meter = 0
-		case m.Meter == 0:
-			meter, ok := a.meters.take(sw)
-			if !ok {
-				return nil, lack("meter", "; delete a circuit with a rate", sw, a.meters)
-			}
-			*undo = append(*undo, func() { a.meters.give(sw, meter) })
-			m.Meter = meter
 		}
 		n.Members = append(n.Members, m)
 	}

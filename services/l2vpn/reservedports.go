@@ -29,7 +29,11 @@ func newReservedPorts() *reservedPorts {
 
 // add counts the ends of a circuit, or with -1 uncounts them.
 func (r *reservedPorts) add(c *circuit, n int) {
-	for _, e := range c.ends {
+	ends := slices.Clone(c.ends)
+	for _, at := range c.sinks() {
+		ends = append(ends, end{at: at})
+	}
+	for _, e := range ends {
 		count := func(vlan uint16) {
 			k := portVLAN{e.at, vlan}
 			if r.ends[k] += n; r.ends[k] == 0 {

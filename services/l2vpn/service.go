@@ -241,6 +241,7 @@ func (s *server) watch(ctx context.Context) {
 			s.b.mu.Unlock()
 		case <-tick.C:
 			s.tunnel.keep(ctx, true)
+			s.b.learnMarks(ctx, s.meterFeatures)
 		case <-s.tunnel.kicked:
 			s.tunnel.keep(ctx, false)
 		}
@@ -302,6 +303,14 @@ func (s *server) meters(ctx context.Context, sw flow.DPID, meter uint32) ([]*api
 	defer cancel()
 	r, err := weft.Call(ctx, s.env, api.ReadMultipart, &api.ReadMultipartRequest{Dpid: sw.String(), Kind: api.Multipart_MULTIPART_METER_STATS, Meter: meter})
 	return r.GetMeters(), err
+}
+
+// meterFeatures reads what the meters of a switch can do.
+func (s *server) meterFeatures(ctx context.Context, sw flow.DPID) (*api.MeterFeatures, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	r, err := weft.Call(ctx, s.env, api.ReadMultipart, &api.ReadMultipartRequest{Dpid: sw.String(), Kind: api.Multipart_MULTIPART_METER_FEATURES})
+	return r.GetMeterFeatures(), err
 }
 
 // allTables is OFPTT_ALL.

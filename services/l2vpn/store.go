@@ -25,6 +25,7 @@ type store struct {
 	status   map[string]*status
 	at       map[flow.DPID]map[string]bool // the circuits of a switch
 	taken    takenPorts
+	sinks    map[flow.DPID]map[flow.Port]map[string]bool // where copies go, and of whose frames
 	net      network
 	tunnels  tunnelTable
 	tails    map[tail]string // the vpls of a label of an end
@@ -70,12 +71,13 @@ type status struct {
 	hold     time.Time  // it is not moved before
 	besides  besides    // of its ends
 
-	neighbours map[end]neighbour // that the controller has heard by LLDP
+	marks      map[flow.DPID]bool // switches whose meters mark; of a circuit with excess_kbps
+	neighbours map[end]neighbour  // that the controller has heard by LLDP
 }
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
 	b := &store{cfg: cfg, now: now, declare: func(flow.DPID, ...string) {}, kick: func() {}, news: func() {}, tight: func() {},
-		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: takenPorts{},
+		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: takenPorts{}, sinks: map[flow.DPID]map[flow.Port]map[string]bool{},
 		tunnels: newTunnelTable(), changes: circuitChanges{}, reserved: newReservedPorts(), counters: newCounterTable(),
 		net: newNetwork(), tails: map[tail]string{}, learnt: map[string]bool{},
 		timed: map[string]bool{}, broken: map[string]time.Time{}, detours: map[string]bool{}, unsettled: map[string]bool{},

@@ -137,6 +137,11 @@ func (s *server) faults(st *status, have map[flow.DPID]*held) (list []*api.Circu
 			fault("port", e.String(), "%s", why)
 		}
 	}
+	for _, at := range c.sinks() {
+		if why := b.net.unusable(at); why != "" {
+			fault("port", at.String(), "copies do not leave: %s", why)
+		}
+	}
 	for _, w := range b.tunnels.wishesOf(c) {
 		switch t := b.tunnels.known[w.Name]; {
 		case t == nil && w.err != nil:

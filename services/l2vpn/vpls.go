@@ -84,10 +84,7 @@ func (s *set) take(f *fabric, i int) {
 	if f.ends[i].tags() > 0 {
 		acts = append(acts, flow.PopVLAN()) // the last of them
 	}
-	m := f.Members[i].Meter
-	if m != 0 {
-		s.meters = append(s.meters, meter(m, f.RateKbps))
-	}
+	s.rates(f.circuit, f.Members[i])
 	acts = append(acts, flow.SetTunnelID(f.came(i)), flow.Resubmit{In: flow.PortIn, Table: flow.TableCircuits}.Action())
 	spare := boundless // of all ends: a frame goes to all or to none
 	for to := range f.ends {
@@ -95,7 +92,9 @@ func (s *set) take(f *fabric, i int) {
 			spare = min(spare, f.spare(to, 0))
 		}
 	}
-	s.ingress(inlet{id: f.circuit.Id, at: f.ends[i], meter: m, controls: f.controls, acts: s.admit(f.circuit, i, spare, acts)})
+	in := f.inlet(i)
+	in.acts = s.admit(f.circuit, i, spare, acts)
+	s.ingress(in)
 }
 
 // sender adds the entries that take in the frames of an end, and send to the controller,
@@ -182,19 +181,20 @@ func (s *set) exit(f *fabric, i int, local []int) {
 	leaving := func(by flow.Port) []flow.Action {
 		acts := leave(0, e)
 		acts[len(acts)-1] = flow.Output(by)
+		acts = append(acts, f.copiesOf(e, false)...)
 		for range e.tags() {
 			acts = append(acts, flow.PopVLAN())
 		}
 		return acts
 	}
 	for _, m := range s.passing(e, m) {
-		s.enter(f.circuit.Id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANOut, Match: m, Apply: leaving(e.at.Port)})
+		s.leaving(f.circuit.Id, f.circuit, e, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANOut, Match: m, Apply: leaving(e.at.Port)})
 		back := m.WithInPort(e.at.Port)
 		if f.alone(i, local) {
 			s.enter(0, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANBack, Match: back})
 			continue
 		}
-		s.enter(f.circuit.Id, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANBack, Match: back, Apply: leaving(flow.PortIn)})
+		s.leaving(f.circuit.Id, f.circuit, e, flow.Entry{Table: flow.TableCircuits, Priority: flow.PriorityLANBack, Match: back, Apply: leaving(flow.PortIn)})
 	}
 }
 

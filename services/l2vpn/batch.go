@@ -82,6 +82,9 @@ func (t *batch) judge(b *store) {
 			t.refused[i] = api.Errorf(codes.InvalidArgument, "circuit %s: until: %s has passed", c.Name, c.Until)
 			continue
 		}
+		if t.refused[i] = b.crowdedMEPs(c); t.refused[i] != nil {
+			continue
+		}
 		for _, e := range c.ends {
 			if t.refused[i] = t.admit(b, c, e, mine, taken[e.at]); t.refused[i] == nil && sinks[e.at] != "" {
 				t.refused[i] = copied(c, e, sinks[e.at])

@@ -34,6 +34,7 @@ type circuit struct {
 	mirrors  []mirror
 	maps     []codeMap
 	yellow   []codePoint
+	meps     []mep
 
 	from, until time.Time // zero: from ever, for ever
 	loopUntil   time.Time
@@ -119,7 +120,7 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 			return wrong("%w", err)
 		}
 	}
-	for _, read := range []func() error{c.readControls, c.readMirrors, c.readMaps, c.readColours} {
+	for _, read := range []func() error{c.readControls, c.readMirrors, c.readMaps, c.readColours, c.readMEPs} {
 		if err := read(); err != nil {
 			return wrong("%w", err)
 		}
@@ -203,7 +204,7 @@ func wanted(m *api.Circuit) *api.Circuit {
 		IncludeAny: m.IncludeAny, IncludeAll: m.IncludeAll, ExcludeAny: m.ExcludeAny, Pin: slices.Clone(m.Pin), Priority: m.Priority,
 		From: m.From, Until: m.Until, MinMtu: m.MinMtu, MaxMacs: m.MaxMacs, StormKbps: m.StormKbps, Tree: m.Tree, Loops: slices.Clone(m.Loops), LoopsUntil: m.LoopsUntil,
 		NeverMove: m.NeverMove, Leaves: slices.Clone(m.Leaves), Oam: m.Oam, L2Cp: slices.Clone(m.L2Cp), Mirrors: slices.Clone(m.Mirrors),
-		ExcessKbps: m.ExcessKbps, Yellow: slices.Clone(m.Yellow), Maps: slices.Clone(m.Maps)}
+		ExcessKbps: m.ExcessKbps, Yellow: slices.Clone(m.Yellow), Maps: slices.Clone(m.Maps), Meps: slices.Clone(m.Meps)}
 }
 
 // parse returns a stored circuit.

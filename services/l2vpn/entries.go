@@ -350,6 +350,7 @@ type inlet struct {
 	yellow   uint32      // that discardable ones pass instead; 0: the other
 	points   []codePoint // of these
 	controls []control
+	mep      *mep
 	copies   []flow.Action // that send copies of frames as they came
 	acts     []flow.Action
 }
@@ -357,7 +358,7 @@ type inlet struct {
 // inlet returns what becomes of the frames of an end, but for what is done to them.
 func (c *circuit) inlet(i int) inlet {
 	m := c.Members[i]
-	return inlet{id: c.Id, at: c.ends[i], meter: m.Meter, yellow: m.YellowMeter, points: c.yellow, controls: c.controls, copies: c.copiesOf(c.ends[i], true)}
+	return inlet{id: c.Id, at: c.ends[i], meter: m.Meter, yellow: m.YellowMeter, points: c.yellow, controls: c.controls, mep: c.mepAt(c.ends[i]), copies: c.copiesOf(c.ends[i], true)}
 }
 
 // ingress adds the entries for what comes in at an end. Frames with two tags come to
@@ -376,11 +377,12 @@ func (s *set) ingress(in inlet) {
 			s.enter(in.id, flow.Entry{Table: table, Priority: at.cast, Match: m.WithEthDstMasked(toMany, toMany), Meter: in.storm, Apply: acts})
 		}
 		s.controls(in, table, at.control, m, acts)
+		s.oam(in, table, at.oam, m)
 	}
 	e := in.at
 	acts := slices.Concat(in.copies, in.acts)
 	m := flow.Match{}.WithInPort(e.at.Port)
-	own := rungs{flow.PriorityCircuit, flow.PriorityCircuitYellow, flow.PriorityCircuitCast, flow.PriorityCircuitControl}
+	own := rungs{flow.PriorityCircuit, flow.PriorityCircuitYellow, flow.PriorityCircuitCast, flow.PriorityCircuitControl, flow.PriorityCircuitOAM}
 	switch {
 	case s.besides[e] != "":
 		enter(flow.TableIngress, rungsFrom(flow.PriorityCircuitRest), m, acts)
@@ -405,11 +407,11 @@ func (s *set) ingress(in inlet) {
 }
 
 // rungs are the priorities of the entries of an end: of all frames, of those that have a meter of their
-// own, and of the first of control protocols.
-type rungs struct{ all, yellow, cast, control uint16 }
+// own, of the first of control protocols, and of a maintenance end point.
+type rungs struct{ all, yellow, cast, control, oam uint16 }
 
 // rungsFrom returns priorities that follow each other.
-func rungsFrom(first uint16) rungs { return rungs{first, first + 1, first + 2, first + 3} }
+func rungsFrom(first uint16) rungs { return rungs{first, first + 1, first + 2, first + 3, first + 6} }
 
 // shut adds the entries that drop, uncounted, the frames of an end from which nothing is
 // carried: they would be of the ordinary network else.

@@ -204,7 +204,7 @@ func (s *status) findLAN(net *network, tunnels *tunnelTable) (state, reason stri
 	if !slices.Equal(s.lan.entered, arcs) && degraded == "" {
 		degraded = "frames to all ends go by the tree before, until all switches have the new one"
 	}
-	if degraded = cmp.Or(degraded, s.ring); degraded == "" {
+	if degraded = cmp.Or(degraded, s.ring, s.defect); degraded == "" {
 		degraded = s.measured.why()
 	}
 	if degraded != "" {

@@ -87,16 +87,7 @@ func (r *rings) frame(c *circuit, i int, now time.Time) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(i))
 	b = binary.BigEndian.AppendUint64(b, uint64(now.UnixNano()))
 	b = append(b, r.sign(b[start:])...)
-	acts := leave(0, e)
-	if e.list != "" {
-		acts = []flow.Action{flow.PushVLAN(flow.EthTypeVLAN), flow.SetVLAN(e.list.ranges()[0].first)}
-	}
-	for _, act := range acts {
-		if act.Kind != flow.ActionOutput {
-			b, _ = packet.Apply(b, act)
-		}
-	}
-	return b
+	return e.tagged(b)
 }
 
 // due appends the probes that are to be sent now.

@@ -164,9 +164,10 @@ func run(ctx context.Context, env *weft.Env) error {
 		return err
 	}
 	o, r := newObserver(b, send), newRings(b)
+	v := &maintenance{b: b, control: o.p.Control}
 	weft.Stage(env, func(flow.DPID) weft.StageFunc {
-		return func(in *flow.PacketIn, _ *flow.Decision) flow.Verdict {
-			if o.takes(in) || r.takes(in) {
+		return func(in *flow.PacketIn, d *flow.Decision) flow.Verdict {
+			if o.takes(in) || r.takes(in) || v.takes(in, d) {
 				return flow.Done
 			}
 			return b.packet(in)
@@ -203,6 +204,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { p.run(ctx) })
 	work.Go(func() { o.run(ctx) })
 	work.Go(func() { r.run(ctx, send) })
+	work.Go(func() { v.run(ctx, send) })
 	work.Go(func() { s.record(ctx, persister, macKeeper) })
 	s.look(ctx) // before, nothing is known of the groups by which circuits enter
 	work.Go(func() { s.watch(ctx) })

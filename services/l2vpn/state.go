@@ -162,8 +162,8 @@ func (b *store) find(s *status) (state, reason string) {
 		return "degraded", degraded
 	case s.devices.crowded() != "":
 		return "degraded", s.devices.crowded()
-	case s.ring != "":
-		return "degraded", s.ring
+	case cmp.Or(s.ring, s.defect) != "":
+		return "degraded", cmp.Or(s.ring, s.defect)
 	case m != nil && m.bound != "":
 		return "degraded", m.bound + s.detour
 	}
@@ -261,6 +261,7 @@ func (s *status) message(now time.Time, net *network, tunnels *tunnelTable) *api
 			member.Macs = uint32(s.lan.count[c.ends[i]])
 		}
 		member.YellowMeter, member.Excess = x.YellowMeter, s.excess(c.ends[i].at.Switch)
+		member.Continuity = s.continuityAt(c.ends[i])
 		member.Neighbour = s.neighbourAt(c.ends[i], now)
 		m.Members = append(m.Members, member)
 		m.Labels = append(m.Labels, x.Label)

@@ -8,6 +8,7 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/services/l2vpn/cfm"
 )
 
 // store is the circuits and what is known of the network.
@@ -37,6 +38,8 @@ type store struct {
 	changes  circuitChanges
 	reserved *reservedPorts
 	timed    map[string]bool // circuits that begin or end
+
+	maintained map[string]bool // circuits with maintenance end points
 
 	broken    map[string]time.Time // circuits of which a bound is broken, and since when
 	detours   map[string]bool      // circuits that avoid links
@@ -72,7 +75,9 @@ type status struct {
 	besides  besides    // of its ends
 
 	marks      map[flow.DPID]bool // switches whose meters mark; of a circuit with excess_kbps
-	neighbours map[end]neighbour  // that the controller has heard by LLDP
+	meps       map[end]*cfm.MEP
+	defect     string            // what these lack; empty: nothing
+	neighbours map[end]neighbour // that the controller has heard by LLDP
 }
 
 func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
@@ -80,7 +85,7 @@ func newStore(cfg *Config, bucket object.Bucket, now func() time.Time, bad func(
 		status: map[string]*status{}, at: map[flow.DPID]map[string]bool{}, taken: takenPorts{}, sinks: map[flow.DPID]map[flow.Port]map[string]bool{},
 		tunnels: newTunnelTable(), changes: circuitChanges{}, reserved: newReservedPorts(), counters: newCounterTable(),
 		net: newNetwork(), tails: map[tail]string{}, learnt: map[string]bool{},
-		timed: map[string]bool{}, broken: map[string]time.Time{}, detours: map[string]bool{}, unsettled: map[string]bool{},
+		timed: map[string]bool{}, maintained: map[string]bool{}, broken: map[string]time.Time{}, detours: map[string]bool{}, unsettled: map[string]bool{},
 		alloc: newAllocator(cfg)}
 	b.circuits = object.New(&b.mu, bucket, object.Kind[*circuit]{
 		What: "circuit", Many: "circuits", Most: func() int { return cfg.Circuits }, Raise: "l2vpn.circuits",
@@ -109,6 +114,7 @@ func (b *store) changed(old, now *circuit) {
 		b.counters.drop(&b.status[old.Name].circuitCounters)
 		delete(b.status, old.Name)
 		delete(b.timed, old.Name)
+		delete(b.maintained, old.Name)
 		delete(b.broken, old.Name)
 		delete(b.detours, old.Name)
 		b.version++
@@ -123,6 +129,7 @@ func (b *store) changed(old, now *circuit) {
 		b.status[now.Name] = s
 	}
 	s.circuit, s.before, s.phase, s.devices = now, old, now.phaseAt(b.now()), s.devices.keep(now)
+	b.maintain(s)
 	s.outlive()
 	s.record = ""
 	s.looped = now.loopsAt(b.now())

@@ -24,6 +24,10 @@ const (
 func (g *Graph) Pair(d *Demand, kinds Apart) ([2]Route, error) {
 	var none [2]Route
 	kinds.Cables = true
+	if d.Minimise == Widest {
+		return widest(g, d, func(d *Demand) ([2]Route, error) { return g.Pair(d, kinds) },
+			func(r [2]Route) [2]Route { return [2]Route{g.route(d, r[0].Path), g.route(d, r[1].Path)} })
+	}
 	first, err := g.Find(d)
 	if err != nil {
 		return none, err

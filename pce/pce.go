@@ -106,11 +106,12 @@ func (p Path) Delay(g *Graph) (us uint64) {
 // Objective is what is made as small as can be.
 type Objective uint8
 
-// The objectives: the sum of costs, then of delays; or of delays, then of costs. Of equal
-// paths one with fewest links is returned.
+// The objectives: the sum of costs, then of delays; of delays, then of costs; or what is not booked on the link
+// that has the least of it, as much as can be, then the sum of costs. Of equal paths one with fewest links is returned.
 const (
 	LeastCost Objective = iota
 	LeastDelay
+	Widest
 )
 
 // Via is a node or a cable that a path has to pass.
@@ -162,8 +163,8 @@ func (d *Demand) Check(g *Graph) error {
 		return fmt.Errorf("holding priority %d is below setup priority %d: want at most its number, so that paths do not displace each other by turns", d.Hold, d.Setup)
 	case d.MaxHops < 0:
 		return fmt.Errorf("at most %d hops: want 1 or more, or 0 for no bound", d.MaxHops)
-	case d.Minimise > LeastDelay:
-		return fmt.Errorf("objective %d: want LeastCost or LeastDelay", d.Minimise)
+	case d.Minimise > Widest:
+		return fmt.Errorf("objective %d: want LeastCost, LeastDelay or Widest", d.Minimise)
 	}
 	for i, v := range d.Via {
 		if slices.Contains(d.Via[:i], v) {

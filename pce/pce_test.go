@@ -158,14 +158,14 @@ func TestReasons(t *testing.T) {
 		}
 	}
 	for want, d := range map[string]*Demand{
-		"want two of 4 nodes":                 {To: 4},
-		"want two nodes":                      {},
-		"want 0, the highest, to 7":           {To: 1, Setup: 8},
-		"is below setup priority":             {To: 1, Setup: 2, Hold: 3},
-		"no such node or cable":               {To: 1, Via: []Via{{ID: 9}}},
-		"apart from a path with link 99":      {To: 1, Apart: []Apart{{From: Path{99}}}},
-		"at most -1 hops: want 1 or more":     {To: 1, MaxHops: -1},
-		"objective 2: want LeastCost or Leas": {To: 1, Minimise: 2},
+		"want two of 4 nodes":                {To: 4},
+		"want two nodes":                     {},
+		"want 0, the highest, to 7":          {To: 1, Setup: 8},
+		"is below setup priority":            {To: 1, Setup: 2, Hold: 3},
+		"no such node or cable":              {To: 1, Via: []Via{{ID: 9}}},
+		"apart from a path with link 99":     {To: 1, Apart: []Apart{{From: Path{99}}}},
+		"at most -1 hops: want 1 or more":    {To: 1, MaxHops: -1},
+		"objective 3: want LeastCost, Least": {To: 1, Minimise: 3},
 	} {
 		if _, err := line(t, 3, 1, 2).Find(d); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", d, err, want)

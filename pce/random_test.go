@@ -1,6 +1,7 @@
 package pce
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -62,6 +63,8 @@ func randomDemand(r *rand.Rand, g *Graph) *Demand {
 	}
 	if some(3) {
 		d.Minimise = LeastDelay
+	} else if some(3) {
+		d.Minimise = Widest
 	}
 	if some(5) {
 		d.IncludeAny = r.Uint64N(8)
@@ -126,6 +129,16 @@ func everyPath(g *Graph, from, to int) (list []Path) {
 func rank(g *Graph, d *Demand, p Path) [3]uint64 {
 	if d.Minimise == LeastDelay {
 		return [3]uint64{p.Delay(g), p.Cost(g), uint64(len(p))}
+	}
+	if d.Minimise == Widest {
+		free := uint64(math.MaxUint64)
+		for _, l := range p {
+			free = min(free, g.Links[l].Free(Priorities-1))
+		}
+		if free < d.Bandwidth {
+			free = 0 // others would lose theirs
+		}
+		return [3]uint64{math.MaxUint64 - free, p.Cost(g), p.Delay(g)}
 	}
 	return [3]uint64{p.Cost(g), p.Delay(g), uint64(len(p))}
 }

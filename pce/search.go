@@ -89,6 +89,9 @@ func (g *Graph) Find(d *Demand) (Route, error) {
 	if err := d.Check(g); err != nil {
 		return Route{}, err
 	}
+	if d.Minimise == Widest {
+		return widest(g, d, g.Find, func(r Route) Route { return g.route(d, r.Path) })
+	}
 	if d.Bandwidth > 0 && d.Setup < Priorities-1 {
 		polite := *d
 		polite.Setup, polite.Hold = Priorities-1, min(d.Hold, Priorities-1)

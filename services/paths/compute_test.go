@@ -99,7 +99,7 @@ func TestComputePaths(t *testing.T) {
 			{func(d *api.PathDemand) { d.Apart = []*api.PathApart{{Path: gone, Kinds: []string{"switches"}}} }, nil, "1-3-4"},
 			{func(d *api.PathDemand) { d.Disjoint = []string{"switches"} }, nil, "1-2-4 1-3-4"},
 			{func(d *api.PathDemand) { d.Disjoint, d.ExcludeSwitches = []string{"risk_groups"}, []string{"3"} }, nil, "no path from 1 to 4: there is one, but no second one apart from it"},
-			{func(d *api.PathDemand) { d.Minimise = "speed" }, nil, `demand 1 ("x"): minimise "speed": want cost or delay`},
+			{func(d *api.PathDemand) { d.Minimise = "speed" }, nil, `demand 1 ("x"): minimise "speed": want cost, delay or narrowness`},
 			{func(d *api.PathDemand) { d.Disjoint = []string{"ports"} }, nil, `demand 1 ("x"): disjoint: "ports": want links, switches or risk_groups`},
 			{func(d *api.PathDemand) { d.Dst = "1" }, nil, `demand 1 ("x"): src and dst are both 1: want two switches`},
 			{func(d *api.PathDemand) { d.Src = "one" }, nil, `demand 1 ("x"): src:`},

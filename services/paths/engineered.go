@@ -167,8 +167,10 @@ func (n *engineered) demand(m *api.PathDemand) (*pce.Demand, error) {
 	case "", "cost":
 	case "delay":
 		d.Minimise = pce.LeastDelay
+	case "narrowness":
+		d.Minimise = pce.Widest
 	default:
-		return nil, fmt.Errorf("minimise %.80q: want cost or delay", m.GetMinimise())
+		return nil, fmt.Errorf("minimise %.80q: want cost, delay or narrowness", m.GetMinimise())
 	}
 	var lacking error
 	at := func(what, text string) int {

@@ -56,7 +56,7 @@ func TestFlagsOfAForm(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ line, flag, want string }{
 		{"path 1 2", "pair", "want links, switches or risk-groups"},
-		{"path 1 2", "minimise", "want cost or delay"},
+		{"path 1 2", "minimise", "want cost, delay or narrowness"},
 		{"path 1 2", "exclude", "of up to 16 hex digits"},
 		{"path 1 2", "via", "of up to 16 hex digits"},
 		{"trace 10.0.0.1 10.0.0.2", "eth-dst", "want six hex octets, such as"},

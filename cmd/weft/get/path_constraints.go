@@ -29,7 +29,7 @@ func (o *constraints) flags(cmd *cobra.Command) (names []string) {
 	f.Var(&o.bandwidth, "bandwidth", "what each link must have, such as 100M (bit/s); a plain number is kbit/s")
 	f.DurationVar(&o.maxDelay, "max-delay", 0, "the most that it may take, such as 5ms")
 	f.Uint32Var(&o.demand.MaxHops, "max-hops", 0, "the most links")
-	f.StringVar(&o.demand.Minimise, "minimise", "cost", "what is as small as can be: cost or delay")
+	f.StringVar(&o.demand.Minimise, "minimise", "cost", "what is as small as can be: cost, delay, or narrowness: the path with the most free bandwidth")
 	f.StringSliceVar(&o.exclude, "exclude", nil, "a switch or link (SWITCH:PORT) not to use; may be repeated")
 	f.StringSliceVar(&o.demand.ExcludeRiskGroups, "avoid-risk", nil, "a risk group not to use; may be repeated")
 	f.StringSliceVar(&o.via, "via", nil, "a switch or link (SWITCH:PORT) to pass, in this order; may be repeated")
@@ -68,8 +68,8 @@ func (o *constraints) compute(cmd *cobra.Command, c *cli.Controller, a, b Endpoi
 		}
 		d.Via = append(d.Via, &api.PathVia{Dpid: sw, Link: link})
 	}
-	if d.Minimise != "cost" && d.Minimise != "delay" {
-		return nil, cli.Usagef(cmd, "--minimise %.80q: want cost or delay", d.Minimise)
+	if d.Minimise != "cost" && d.Minimise != "delay" && d.Minimise != "narrowness" {
+		return nil, cli.Usagef(cmd, "--minimise %.80q: want cost, delay or narrowness", d.Minimise)
 	}
 	for _, text := range o.disjoint {
 		if !slices.Contains([]string{"links", "switches", "risk-groups", "risk_groups"}, text) {

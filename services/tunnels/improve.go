@@ -15,7 +15,7 @@ import (
 // something is seen to for that; one whose paths an optimisation has chosen stays there, and so
 // does one that never moves. It is called with mu held.
 func (b *store) improvable(s *status) bool {
-	return b.needs[s.tunnel.name] == nil && s.state == "up" && !s.tunnel.optimised && !s.tunnel.wanted.NeverMove
+	return b.needs[s.tunnel.name] == nil && (s.state == "up" || s.late(b) != "") && !s.tunnel.optimised && !s.tunnel.wanted.NeverMove
 }
 
 // next returns after how long tunnels are to be seen to again.
@@ -72,8 +72,9 @@ func (r *repairer) better(ctx context.Context, quests []*quest) (changes []chang
 		return nil
 	}
 	costs := r.costs(ctx, quests)
+	late := r.late(quests)
 	for i, q := range quests {
-		if len(q.found) < len(q.t.paths(onPrimary)) || q.cost >= costs[i] {
+		if len(q.found) < len(q.t.paths(onPrimary)) || !q.t.better(q.worth, costs[i], late[q.t.name]) {
 			continue
 		}
 		if c := r.settled(ctx, q); c != nil {
@@ -83,10 +84,23 @@ func (r *repairer) better(ctx context.Context, quests []*quest) (changes []chang
 	return changes
 }
 
-// costs returns what the paths that tunnels have cost now; the most if that is not
+// late returns which of some tunnels have a path that takes longer than is wanted.
+func (r *repairer) late(quests []*quest) map[string]bool {
+	b, list := r.b, map[string]bool{}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, q := range quests {
+		if s := b.status[q.t.name]; s != nil && s.late(b) != "" {
+			list[q.t.name] = true
+		}
+	}
+	return list
+}
+
+// costs returns what the paths that tunnels have cost now, and take; the most if that is not
 // known.
-func (r *repairer) costs(ctx context.Context, quests []*quest) []uint64 {
-	costs := make([]uint64, len(quests))
+func (r *repairer) costs(ctx context.Context, quests []*quest) []worth {
+	costs := make([]worth, len(quests))
 	var demands []*api.PathDemand
 	var of []int
 	for i, q := range quests {
@@ -104,9 +118,10 @@ func (r *repairer) costs(ctx context.Context, quests []*quest) []uint64 {
 		for k := range part {
 			i := of[at+k]
 			if err != nil || len(resp.Answers[k].Paths) != 1 {
-				costs[i] = math.MaxUint64 / 2
+				costs[i] = worth{math.MaxUint64 / 2, math.MaxUint64 / 2}
 			} else {
-				costs[i] += resp.Answers[k].Paths[0].Cost
+				costs[i].cost += resp.Answers[k].Paths[0].Cost
+				costs[i].delay += resp.Answers[k].Paths[0].DelayUs
 			}
 		}
 	}

@@ -33,6 +33,7 @@ func (g *rig) network(_ context.Context, req *api.ComputePathsRequest) (*api.Com
 		}
 		far := g.cables[at]
 		l := pce.Link{From: node[at.Switch], To: node[far.Switch], Cable: len(links), Cost: 10, Capacity: g.capacity(at), Drained: g.set[at].GetDrained()}
+		l.Delay = g.set[at].GetDelayUs()
 		if m := g.set[at].GetMetric(); m > 0 {
 			l.Cost = m
 		}
@@ -64,7 +65,8 @@ func (g *rig) network(_ context.Context, req *api.ComputePathsRequest) (*api.Com
 	}
 	for i, m := range req.Demands {
 		resp.Answers = append(resp.Answers, &api.PathAnswer{Name: m.Name})
-		d := pce.Demand{Bandwidth: m.BandwidthKbps, Setup: uint8(m.GetSetupPriority()), Hold: uint8(m.GetHoldPriority()), MaxHops: int(m.MaxHops), MaxDelay: m.MaxDelayUs}
+		d := pce.Demand{Bandwidth: m.BandwidthKbps, Setup: uint8(m.GetSetupPriority()), Hold: uint8(m.GetHoldPriority()), MaxHops: int(m.MaxHops), MaxDelay: m.MaxDelayUs,
+			Minimise: map[string]pce.Objective{"delay": pce.LeastDelay, "narrowness": pce.Widest}[m.Minimise]}
 		var ok, ok2 bool
 		d.From, ok = at(m.Src)
 		d.To, ok2 = at(m.Dst)
@@ -127,7 +129,7 @@ func (g *rig) network(_ context.Context, req *api.ComputePathsRequest) (*api.Com
 			a.Reason = "no path: " + r.Err.Error()
 		}
 		for _, route := range r.Routes {
-			p := &api.Path{Cost: route.Cost}
+			p := &api.Path{Cost: route.Cost, DelayUs: route.Delay}
 			var in flow.Port
 			for _, i := range route.Path {
 				p.Hops = append(p.Hops, &api.Hop{Dpid: srcs[i].Switch.String(), InPort: uint32(in), OutPort: uint32(srcs[i].Port)})

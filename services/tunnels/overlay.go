@@ -30,7 +30,7 @@ func checkOverlay(m *api.Tunnel) error {
 		{"reserved_kbps", m.ReservedKbps > 0}, {"max_delay_us", m.MaxDelayUs > 0}, {"max_hops", m.MaxHops > 0}, {"pin", len(m.Pin) > 0},
 		{"exclude_nodes", len(m.ExcludeNodes) > 0}, {"exclude_links", len(m.ExcludeLinks) > 0}, {"exclude_risk_groups", len(m.ExcludeRiskGroups) > 0},
 		{"include_any", len(m.IncludeAny) > 0}, {"include_all", len(m.IncludeAll) > 0}, {"exclude_any", len(m.ExcludeAny) > 0},
-		{"diverse_from", m.DiverseFrom != ""},
+		{"diverse_from", m.DiverseFrom != ""}, {"strategy", m.Strategy != ""},
 	} {
 		if c.given {
 			return fmt.Errorf("%s cannot be had with transport %s, since the nodes' own routing chooses the way: leave it out, or use transport mpls", c.key, m.Transport)

@@ -194,7 +194,7 @@ func (r *repairer) route(ctx context.Context, list []*tunnel) (changes []change)
 			whole = append(whole, &quest{t: t, found: s.tunnel.paths(s.active)})
 		} else {
 			q.displaced = s.displaced
-			if q.kept == nil && (s.reroute || b.links.drained(s.tunnel.primary) || b.links.drained(s.tunnel.standby)) {
+			if q.kept == nil && (s.reroute || s.late(b) != "" || b.links.drained(s.tunnel.primary) || b.links.drained(s.tunnel.standby)) {
 				q.own = true
 			}
 			quests = append(quests, q)
@@ -278,6 +278,7 @@ func (b *store) arrange(s *status, q *quest) (primary, standby lsp) {
 		}
 	}
 	list = append(old, young...)
+	b.timelyFirst(s.tunnel, list)
 	if len(list) == 1 || !s.tunnel.protect {
 		return list[0], nil
 	}

@@ -17,7 +17,7 @@ type quest struct {
 	t         *tunnel
 	kept      lsp // of a protected tunnel: the path beside which a second is sought; nil: all are sought
 	found     []lsp
-	cost      uint64 // of those found
+	worth     worth // of those found
 	takes     []*api.PathPreemption
 	why       string // nothing is found
 	displaced string // as of the tunnel when it began
@@ -81,7 +81,7 @@ func (r *repairer) seek(ctx context.Context, quests []*quest, booked []*api.Link
 
 // take takes the answer of paths.
 func (q *quest) take(a *api.PathAnswer) error {
-	q.found, q.cost, q.takes, q.why = nil, 0, a.Preempts, a.Reason
+	q.found, q.worth, q.takes, q.why = nil, worth{}, a.Preempts, a.Reason
 	for _, m := range a.Paths {
 		p, err := parsePath(m)
 		if err != nil {
@@ -91,7 +91,8 @@ func (q *quest) take(a *api.PathAnswer) error {
 			return fmt.Errorf("paths has answered with a path that does not lead from %v to %v", q.t.from, q.t.to)
 		}
 		q.found = append(q.found, p)
-		q.cost += m.Cost
+		q.worth.cost += m.Cost
+		q.worth.delay += m.DelayUs
 	}
 	if len(q.found) == 0 && q.why == "" {
 		q.why = fmt.Sprintf("there is no path from %v to %v", q.t.from, q.t.to)
@@ -99,13 +100,13 @@ func (q *quest) take(a *api.PathAnswer) error {
 	return nil
 }
 
-// demand returns what paths is asked: at each level less, nil after the last.
-func (r *repairer) demand(q *quest, level int) (*api.PathDemand, error) {
-	w := q.t.wanted
+// demandFor returns what paths is asked at an attempt.
+func (r *repairer) demandFor(q *quest, a attempt) (*api.PathDemand, error) {
+	w, level := q.t.wanted, a.level
 	setup, hold := priorities(w)
 	d := &api.PathDemand{
 		Name: w.Name, Src: w.From, Dst: w.To, BandwidthKbps: w.ReservedKbps, SetupPriority: &setup, HoldPriority: &hold,
-		MaxDelayUs: w.MaxDelayUs, MaxHops: w.MaxHops, ExcludeSwitches: w.ExcludeNodes, ExcludeLinks: w.ExcludeLinks, ExcludeRiskGroups: w.ExcludeRiskGroups,
+		MaxDelayUs: a.us, Minimise: minimised[w.Strategy], MaxHops: w.MaxHops, ExcludeSwitches: w.ExcludeNodes, ExcludeLinks: w.ExcludeLinks, ExcludeRiskGroups: w.ExcludeRiskGroups,
 		IncludeAny: w.IncludeAny, IncludeAll: w.IncludeAll, ExcludeAny: w.ExcludeAny,
 	}
 	for _, sw := range w.Pin {
@@ -137,16 +138,13 @@ func (r *repairer) demand(q *quest, level int) (*api.PathDemand, error) {
 		}
 	}
 	switch {
-	case q.kept != nil && level < len(kinds):
+	case q.kept != nil:
 		d.Apart = append(d.Apart, &api.PathApart{Path: q.kept.path(), Kinds: kinds[level]})
-	case q.kept == nil && q.t.protect && level < len(kinds):
+	case q.t.protect && level < len(kinds):
 		d.Disjoint = kinds[level]
 		if len(w.Pin) > 0 && level == 0 {
 			d.Disjoint = kinds[1] // both pass the same switches
 		}
-	case q.kept == nil && level == len(kinds) && q.t.protect, level == 0:
-	default:
-		return nil, nil
 	}
 	return d, nil
 }
@@ -216,7 +214,7 @@ func (b *store) quest(s *status) *quest {
 		}
 	}
 	switch {
-	case len(have) == 0:
+	case len(have) == 0, s.late(b) != "" && !s.stays():
 		return &quest{t: s.tunnel}
 	case !s.tunnel.protect:
 		return nil

@@ -310,6 +310,9 @@ func (s *status) assess(b *store, why string) {
 			why += ", and it has no other: " + s.lack
 		}
 	}
+	if late := s.late(b); state == "up" && late != "" {
+		state, why = "degraded", late
+	}
 	if s.state != state {
 		s.since = b.now()
 	}

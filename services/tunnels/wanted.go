@@ -57,8 +57,17 @@ func checkWanted(m *api.Tunnel) error {
 	if m.Transport == "" {
 		m.Transport = mpls
 	}
+	if m.Strategy == leastCost {
+		m.Strategy = ""
+	}
 	setup, hold := priorities(m)
 	switch {
+	case m.Strategy != "" && minimised[m.Strategy] == "":
+		return bad("strategy %.80q: want cost, latency or widest", m.Strategy)
+	case m.ToleratedDelayUs > delayMax:
+		return bad("tolerated_delay_us is %d: want at most %d", m.ToleratedDelayUs, delayMax)
+	case m.ToleratedDelayUs > 0 && m.ToleratedDelayUs <= m.MaxDelayUs || m.ToleratedDelayUs > 0 && m.MaxDelayUs == 0:
+		return bad("tolerated_delay_us is %d: want more than max_delay_us, %d, which is to be met first", m.ToleratedDelayUs, m.MaxDelayUs)
 	case m.ReservedKbps > kbpsMax:
 		return bad("reserved_kbps is %d: want at most %d", m.ReservedKbps, uint64(kbpsMax))
 	case m.MaxDelayUs > delayMax:

@@ -57,6 +57,7 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 		{"type", &c.Type, []string{vpws, vpls}},
 		{"payload", &c.Payload, []string{"ethernet", ip}},
 		{"transport", &c.Transport, []string{"mpls", "vxlan", "gre"}},
+		{"strategy", &c.Strategy, []string{"cost", "latency", "widest"}},
 	} {
 		if *d.value == "" {
 			*d.value = d.among[0]
@@ -79,6 +80,10 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 		return wrong("revert_after_s is %d: want -1 (never) to 86400", c.RevertAfterS)
 	case c.MaxDelayUs > mostDelay:
 		return wrong("max_delay_us is %d: want at most %d", c.MaxDelayUs, mostDelay)
+	case c.ToleratedDelayUs > mostDelay:
+		return wrong("tolerated_delay_us is %d: want at most %d", c.ToleratedDelayUs, mostDelay)
+	case c.ToleratedDelayUs > 0 && (c.MaxDelayUs == 0 || c.ToleratedDelayUs <= c.MaxDelayUs):
+		return wrong("tolerated_delay_us is %d: want more than max_delay_us, %d, which is to be met first", c.ToleratedDelayUs, c.MaxDelayUs)
 	case c.MinMtu > mostMTU:
 		return wrong("min_mtu is %d: want at most %d", c.MinMtu, mostMTU)
 	case c.DiverseFrom == c.Name:
@@ -204,7 +209,8 @@ func wanted(m *api.Circuit) *api.Circuit {
 		IncludeAny: m.IncludeAny, IncludeAll: m.IncludeAll, ExcludeAny: m.ExcludeAny, Pin: slices.Clone(m.Pin), Priority: m.Priority,
 		From: m.From, Until: m.Until, MinMtu: m.MinMtu, MaxMacs: m.MaxMacs, StormKbps: m.StormKbps, Tree: m.Tree, Loops: slices.Clone(m.Loops), LoopsUntil: m.LoopsUntil,
 		NeverMove: m.NeverMove, Leaves: slices.Clone(m.Leaves), Oam: m.Oam, L2Cp: slices.Clone(m.L2Cp), Mirrors: slices.Clone(m.Mirrors),
-		ExcessKbps: m.ExcessKbps, Yellow: slices.Clone(m.Yellow), Maps: slices.Clone(m.Maps), Meps: slices.Clone(m.Meps)}
+		ExcessKbps: m.ExcessKbps, Yellow: slices.Clone(m.Yellow), Maps: slices.Clone(m.Maps), Meps: slices.Clone(m.Meps),
+		Strategy: m.Strategy, ToleratedDelayUs: m.ToleratedDelayUs}
 }
 
 // parse returns a stored circuit.

@@ -30,7 +30,7 @@ type mep struct {
 	cfm.Config
 }
 
-// parseMEP reads END=MEPID,level=N,ma=NAME, with ,md=NAME and ,interval=TIME behind.
+// parseMEP reads END=MEPID,level=N,ma=NAME, with ,md=NAME and ,interval=TIME behind; meg=NAME may be in place of ma.
 func parseMEP(text string) (m mep, err error) {
 	wrong := func(format string, args ...any) (mep, error) {
 		return mep{}, fmt.Errorf("mep %.160q: "+format, append([]any{text}, args...)...)
@@ -48,7 +48,7 @@ func parseMEP(text string) (m mep, err error) {
 		return wrong("identifier %.20q: want 1 to 8191", parts[0])
 	}
 	m.ID, m.Interval = uint16(id), time.Second
-	domain, name, level := "", "", uint64(8)
+	domain, name, group, level := "", "", "", uint64(8)
 	for _, part := range parts[1:] {
 		key, value, _ := strings.Cut(part, "=")
 		switch key {
@@ -61,22 +61,33 @@ func parseMEP(text string) (m mep, err error) {
 			name = value
 		case "md":
 			domain = value
+		case "meg":
+			group = value
 		case "interval":
 			if m.Interval, err = time.ParseDuration(value); err != nil || !cfm.IntervalOK(m.Interval) {
 				return wrong("interval %.20q: want 1s, 10s or 1m", value)
 			}
 		default:
-			return wrong("%.20q: want level, ma, md or interval", key)
+			return wrong("%.20q: want level, ma, md, meg or interval", key)
 		}
 	}
 	if level > 7 {
 		return wrong("want a level, 0 to 7")
 	}
 	m.Level = uint8(level)
-	if m.MAID, err = cfm.NewMAID(domain, name); err != nil {
+	switch {
+	case group != "" && domain+name != "":
+		return wrong("want ma, or meg, which is a name of its own")
+	case group != "":
+		m.MAID, err = cfm.NewMEG(group)
+		m.text = fmt.Sprintf("%v=%d,level=%d,meg=%s", m.at, id, level, group)
+	default:
+		m.MAID, err = cfm.NewMAID(domain, name)
+		m.text = fmt.Sprintf("%v=%d,level=%d,ma=%s", m.at, id, level, name)
+	}
+	if err != nil {
 		return wrong("%w", err)
 	}
-	m.text = fmt.Sprintf("%v=%d,level=%d,ma=%s", m.at, id, level, name)
 	if domain != "" {
 		m.text += ",md=" + domain
 	}

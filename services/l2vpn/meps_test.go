@@ -124,15 +124,17 @@ func TestMaintenanceRefused(t *testing.T) {
 		return b.try(&api.SetCircuitsRequest{Circuits: []*api.Circuit{{Name: name, Ends: []string{"1:" + name, "2:" + name}, Meps: strings.Fields(mep)}}})
 	}
 	for mep, want := range map[string]string{
-		"1:1=1":                                 "want a level, 0 to 7",
-		"1:1=1,level=8,ma=a":                    "want 0 to 7",
-		"1:1=0,level=1,ma=a":                    "want 1 to 8191",
-		"1:1=1,level=1":                         "want a name",
-		"1:1=1,level=1,ma=a,mip=3":              "want level, ma, md or interval",
-		"1:2=1,level=1,ma=a":                    "is no end of it",
-		"1:1":                                   "want END=MEPID",
-		"1:1=1,level=1,ma=a,interval=2s":        "want 1s, 10s or 1m",
-		"1:1=1,level=1,ma=a 1:1=2,level=2,ma=b": "has two: want one",
+		"1:1=1":                                       "want a level, 0 to 7",
+		"1:1=1,level=8,ma=a":                          "want 0 to 7",
+		"1:1=0,level=1,ma=a":                          "want 1 to 8191",
+		"1:1=1,level=1":                               "want a name",
+		"1:1=1,level=1,ma=a,mip=3":                    "want level, ma, md, meg or interval",
+		"1:1=1,level=1,ma=a,meg=b":                    "want ma, or meg",
+		"1:1=1,level=1,meg=12345678901234":            "at most 13 letters",
+		"1:2=1,level=1,ma=a":                          "is no end of it",
+		"1:1":                                         "want END=MEPID",
+		"1:1=1,level=1,ma=a,interval=2s":              "want 1s, 10s or 1m",
+		"1:1=1,level=1,ma=a 1:1=2,level=2,ma=b":       "has two: want one",
 		"1:1=1,level=1,ma=" + strings.Repeat("x", 50): "at most 44 letters",
 	} {
 		if err := set("1", mep); api.KindOf(err) != codes.InvalidArgument || !strings.Contains(err.Error(), want) {

@@ -254,13 +254,13 @@ func (m *measured) judge(s *status, w way, x oam.Measure, cfg *Config) {
 	}
 	ends := s.circuit.Ends
 	was := s.measured.why() != ""
-	switch limit, most := cfg.MaxLoss, s.circuit.MaxDelayUs; {
+	switch limit, most := cfg.MaxLoss, max(s.circuit.MaxDelayUs, s.circuit.ToleratedDelayUs); {
 	case x.Lost == x.Sent:
 		m.down = first(m.down, "the last %d probes from %s to %s are lost", x.Sent, ends[w.from], ends[w.to])
 	case limit > 0 && (x.Loss > limit || was && x.Loss > limit*healed):
 		m.bound = first(m.bound, "from %s to %s more than l2vpn.max_loss, %g, of the probes are lost", ends[w.from], ends[w.to], limit)
 	case most > 0 && (x.P50 > most || was && float64(x.P50) > float64(most)*healed):
-		m.bound = first(m.bound, "from %s to %s half of the probes take more than max_delay_us, %d", ends[w.from], ends[w.to], most)
+		m.bound = first(m.bound, "from %s to %s half of the probes take more than max_delay_us or tolerated_delay_us, %d", ends[w.from], ends[w.to], most)
 	}
 }
 

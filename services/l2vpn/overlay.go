@@ -18,6 +18,7 @@ func chosen(c *circuit) string {
 	}{
 		{"max_delay_us", c.MaxDelayUs > 0}, {"pin", len(c.Pin) > 0}, {"diverse_from", c.DiverseFrom != ""},
 		{"include_any", len(c.IncludeAny) > 0}, {"include_all", len(c.IncludeAll) > 0}, {"exclude_any", len(c.ExcludeAny) > 0}, {"never_move", c.NeverMove},
+		{"strategy", c.Strategy != "cost"},
 	} {
 		if x.given {
 			return x.key

@@ -22,7 +22,11 @@ const user = "l2vpn"
 func tunnelJoining(c *circuit, a, z flow.DPID) *api.Tunnel {
 	t := &api.Tunnel{From: a.String(), To: z.String(), Protect: c.Protect, MaxDelayUs: uint64(c.MaxDelayUs),
 		IncludeAny: c.IncludeAny, IncludeAll: c.IncludeAll, ExcludeAny: c.ExcludeAny,
-		SetupPriority: c.Priority, Transport: c.Transport, RevertAfterS: c.RevertAfterS, User: user, ExcludeLinks: c.Avoids, NeverMove: c.NeverMove}
+		SetupPriority: c.Priority, Transport: c.Transport, RevertAfterS: c.RevertAfterS, User: user, ExcludeLinks: c.Avoids, NeverMove: c.NeverMove,
+		ToleratedDelayUs: uint64(c.ToleratedDelayUs)}
+	if c.Strategy != "cost" { // so that names of tunnels stay
+		t.Strategy = c.Strategy
+	}
 	t.Name = tunnelName(t, a, z, c.Share)
 	return t
 }

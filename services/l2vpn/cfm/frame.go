@@ -6,6 +6,7 @@ package cfm
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weft-sdn/weft/flow"
@@ -54,6 +55,8 @@ const (
 	noDomain   = 1
 	domainText = 4
 	nameText   = 2
+	megText    = 32
+	megLen     = 13
 )
 
 // NewMAID returns the identifier of an association with a name, of a domain or, if that is empty, of none.
@@ -71,6 +74,16 @@ func NewMAID(domain, name string) (id MAID, err error) {
 	return id, nil
 }
 
+// NewMEG returns the identifier of a maintenance entity group as Y.1731 names them (annex A): at most 13 letters, of which
+// the first six are the carrier's (ICC).
+func NewMEG(name string) (id MAID, err error) {
+	if name == "" || len(name) > megLen {
+		return id, fmt.Errorf("group %.60q: want a name of at most %d letters", name, megLen)
+	}
+	copy(id[:], append([]byte{noDomain, megText, megLen}, name...))
+	return id, nil
+}
+
 // String returns the names in an identifier.
 func (id MAID) String() string {
 	b, domain := id[:], ""
@@ -78,6 +91,9 @@ func (id MAID) String() string {
 		domain, b = string(b[2:2+b[1]])+"/", b[2+b[1]:]
 	} else {
 		b = b[1:]
+	}
+	if b[0] == megText {
+		return fmt.Sprintf("%q", strings.TrimRight(string(b[2:2+megLen]), "\x00"))
 	}
 	if b[0] == nameText && int(b[1]) <= len(b)-2 {
 		return fmt.Sprintf("%.60q", domain+string(b[2:2+b[1]]))
@@ -90,8 +106,8 @@ type pdu []byte
 
 // read returns the unit in what is behind a frame's type; false if it is none.
 func read(body []byte) (p pdu, ok bool) {
-	if len(body) < headerLen || body[0]&0x1f > 1 || len(body) < headerLen+int(body[3]) {
-		return nil, false
+	if len(body) < headerLen || len(body) < headerLen+int(body[3]) {
+		return nil, false // later versions are read as this one (802.1ag 20.46.4.3)
 	}
 	p = body
 	least := map[byte]int{codeCCM: ccmLen, codeLBR: lbmLen, codeLBM: lbmLen, codeDMR: dmmLen, codeDMM: dmmLen}[p.code()]

@@ -104,6 +104,7 @@ func TestDefects(t *testing.T) {
 	}{
 		"association": {func(_, z *Config) { z.MAID, _ = NewMAID("carrier", "evc-8") }, `belongs to association "carrier/evc-8"`},
 		"identifier":  {func(_, z *Config) { z.ID = 1 }, "is end point 1, too"},
+		"group":       {func(_, z *Config) { z.MAID, _ = NewMEG("WEFT01evc8") }, `belongs to association "WEFT01evc8"`},
 		"interval":    {func(_, z *Config) { z.Interval = 10 * time.Second }, "end point 2 sends at another interval"},
 	} {
 		w := newWire(t, c.change)
@@ -144,8 +145,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// TestFrames: frames are as 802.1ag and Y.1731 have them, octet for octet. tshark 4.0 reads these the same (see
-// TestReadByTshark of package l2vpn).
+// TestFrames: frames are as 802.1ag and Y.1731 have them, octet for octet.
 func TestFrames(t *testing.T) {
 	w := newWire(t, nil)
 	m := w.ends[0]
@@ -170,11 +170,11 @@ func TestOfOpenVSwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := NewMEP(Config{ID: 1, MAID: id, Interval: time.Second, MAC: flow.MAC{2, 0, 0, 0, 0, 1}})
-	body, err := hex.DecodeString("00010446" + "00000000" + "0007" + "04036f76730203" + "6f7673" + strings.Repeat("00", 38) + strings.Repeat("00", 16) + "00")
+	body, err := hex.DecodeString("00010446" + "0000001b" + "0007" + "04036f76730203" + "6f7673" + strings.Repeat("00", 38) + strings.Repeat("00", 16) + "00")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Receive(time.Unix(1e9, 0), flow.MAC{2, 0, 0, 0, 0, 7}, Group(0), body, 0)
+	m.Receive(time.Unix(1e9, 0), flow.MAC{0x7e, 0x7f, 0xe7, 0x30, 0x92, 0x55}, Group(0), body, 0)
 	if r := m.Remotes(); len(r) != 1 || r[0].ID != 7 || r[0].State != Up {
 		t.Errorf("%+v, %s", r, m.Fault())
 	}

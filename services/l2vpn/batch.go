@@ -82,7 +82,7 @@ func (t *batch) judge(b *store) {
 			t.refused[i] = api.Errorf(codes.InvalidArgument, "circuit %s: until: %s has passed", c.Name, c.Until)
 			continue
 		}
-		if t.refused[i] = b.crowdedMEPs(c); t.refused[i] != nil {
+		if t.refused[i] = crowdedMEPs(b, c); t.refused[i] != nil {
 			continue
 		}
 		for _, e := range c.ends {

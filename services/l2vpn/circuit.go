@@ -125,8 +125,8 @@ func readCircuit(m *api.Circuit) (*circuit, error) {
 			return wrong("%w", err)
 		}
 	}
-	for _, read := range []func() error{c.readControls, c.readMirrors, c.readMaps, c.readColours, c.readMEPs} {
-		if err := read(); err != nil {
+	for _, read := range []func(*circuit) error{readControls, readMirrors, readMaps, readColours, readMEPs} {
+		if err := read(c); err != nil {
 			return wrong("%w", err)
 		}
 	}

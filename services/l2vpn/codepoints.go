@@ -65,7 +65,7 @@ type codeMap struct {
 const mostMaps = 64
 
 // readMaps reads which code points change.
-func (c *circuit) readMaps() error {
+func readMaps(c *circuit) error {
 	if len(c.Maps) > mostMaps {
 		return fmt.Errorf("%d maps: want at most %d", len(c.Maps), mostMaps)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // readColours reads what an end may send beyond its rate, and which frames are discardable (yellow).
-func (c *circuit) readColours() error {
+func readColours(c *circuit) error {
 	switch {
 	case c.ExcessKbps > mostKbps:
 		return fmt.Errorf("excess_kbps is %d: want at most %d", c.ExcessKbps, uint64(mostKbps))
@@ -69,7 +69,7 @@ func (s *status) excess(sw flow.DPID) string {
 
 // learnMarks asks switches of circuits with an excess whether their meters mark, those that have not been
 // asked since they connected.
-func (b *store) learnMarks(ctx context.Context, features func(context.Context, flow.DPID) (*api.MeterFeatures, error)) {
+func learnMarks(ctx context.Context, b *store, features func(context.Context, flow.DPID) (*api.MeterFeatures, error)) {
 	b.mu.Lock()
 	var ask []flow.DPID
 	for _, s := range b.status {

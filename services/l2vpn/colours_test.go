@@ -28,7 +28,7 @@ func TestExcess(t *testing.T) {
 		}
 	}
 	b.give()
-	b.learnMarks(context.Background(), func(_ context.Context, sw flow.DPID) (*api.MeterFeatures, error) {
+	learnMarks(context.Background(), b, func(_ context.Context, sw flow.DPID) (*api.MeterFeatures, error) {
 		return &api.MeterFeatures{BandTypes: map[flow.DPID]uint32{1: 1<<flow.MeterDrop | 1<<flow.MeterDSCPRemark, 2: 1 << flow.MeterDrop}[sw]}, nil
 	})
 	bands := func(sw flow.DPID, meter uint32) (text []string) {

@@ -113,7 +113,7 @@ func parseControl(text string) (k control, err error) {
 }
 
 // readControls reads what becomes of control protocols.
-func (c *circuit) readControls() error {
+func readControls(c *circuit) error {
 	for i, text := range c.L2Cp {
 		k, err := parseControl(text)
 		switch {
@@ -152,7 +152,7 @@ func (s *set) controls(in inlet, table uint8, priority uint16, m flow.Match, act
 }
 
 // peers reports whether the controller reads LLDP of the circuit's customers.
-func (c *circuit) peers() bool {
+func peers(c *circuit) bool {
 	return slices.ContainsFunc(c.controls, func(k control) bool { return k.action == peered })
 }
 
@@ -164,7 +164,7 @@ type neighbour struct {
 
 // meet follows the LLDP that came in at the ends of a port whose circuits read it. It is called
 // with mu held.
-func (b *store) meet(in *flow.PacketIn) {
+func meet(b *store, in *flow.PacketIn) {
 	unit, ok := packet.ParseLLDP(in.Data)
 	if !ok {
 		return
@@ -173,7 +173,7 @@ func (b *store) meet(in *flow.PacketIn) {
 	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
 	for e, names := range b.taken[at.Switch][at.Port] {
 		for name := range names {
-			if s := b.status[name]; s.circuit.peers() && e.carries(tags, b.taken.vlans(at)) {
+			if s := b.status[name]; peers(s.circuit) && e.carries(tags, b.taken.vlans(at)) {
 				if s.neighbours == nil {
 					s.neighbours = map[end]neighbour{}
 				}

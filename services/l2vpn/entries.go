@@ -76,7 +76,7 @@ func (b *store) piece(sw *api.Switch, name string) *api.SetStandingRequest {
 		}
 		if err == nil && len(b.taken[dpid][n]) > 0 {
 			guards(&all, n, b.taken[dpid][n])
-			if b.sendsRingProbes(flow.Location{Switch: dpid, Port: n}) {
+			if sendsRingProbes(b, flow.Location{Switch: dpid, Port: n}) {
 				all.ringTrap(n)
 			}
 		}

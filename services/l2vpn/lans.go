@@ -276,7 +276,7 @@ func (b *store) packet(in *flow.PacketIn) flow.Verdict {
 	case in.Key.EthType == flow.EthTypeLLDP && m&lanBit == 0:
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.meet(in)
+		meet(b, in)
 		return flow.Done
 	case in.Table != flow.TableCircuits || m&lanBit == 0:
 		return flow.Done

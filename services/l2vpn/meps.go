@@ -102,7 +102,7 @@ func parseMEP(text string) (m mep, err error) {
 }
 
 // readMEPs reads the maintenance end points of a circuit.
-func (c *circuit) readMEPs() error {
+func readMEPs(c *circuit) error {
 	for i, text := range c.Meps {
 		m, err := parseMEP(text)
 		switch {
@@ -132,7 +132,7 @@ func (c *circuit) mepAt(e end) *mep {
 
 // mepFrames returns how many frames the maintenance end points of a circuit send in a minute, at most: to one
 // other each.
-func (c *circuit) mepFrames() (n int) {
+func mepFrames(c *circuit) (n int) {
 	for _, m := range c.meps {
 		n += 2 * int(time.Minute/m.Interval)
 	}
@@ -141,11 +141,11 @@ func (c *circuit) mepFrames() (n int) {
 
 // crowdedMEPs returns an error if a circuit has more maintenance end points than there may be beside those of
 // others. It is called with mu held.
-func (b *store) crowdedMEPs(c *circuit) error {
-	n := c.mepFrames()
+func crowdedMEPs(b *store, c *circuit) error {
+	n := mepFrames(c)
 	for name := range b.maintained {
 		if name != c.Name {
-			n += b.status[name].circuit.mepFrames()
+			n += mepFrames(b.status[name].circuit)
 		}
 	}
 	if most := b.cfg.ProbeRate / mepParts * 60; len(c.meps) > 0 && n > most {
@@ -166,7 +166,7 @@ func (s *set) oam(in inlet, table uint8, priority uint16, m flow.Match) {
 }
 
 // maintain gives a circuit its maintenance end points: those that it had stay. It is called with mu held.
-func (b *store) maintain(s *status) {
+func maintain(b *store, s *status) {
 	had := s.meps
 	s.meps = nil
 	for _, x := range s.circuit.meps {

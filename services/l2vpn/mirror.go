@@ -60,7 +60,7 @@ func parseMirror(text string) (m mirror, err error) {
 }
 
 // readMirrors reads where frames are copied to.
-func (c *circuit) readMirrors() error {
+func readMirrors(c *circuit) error {
 	if len(c.Mirrors) > mostMirrors {
 		return fmt.Errorf("%d mirrors: want at most %d", len(c.Mirrors), mostMirrors)
 	}

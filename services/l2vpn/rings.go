@@ -297,7 +297,7 @@ func (r *rings) run(ctx context.Context, send func(context.Context, *flow.Decisi
 
 // sendsRingProbes reports whether ring probes are sent at a port. Where they are, those that come in are
 // the controller's. It is called with mu held.
-func (b *store) sendsRingProbes(at flow.Location) bool {
+func sendsRingProbes(b *store, at flow.Location) bool {
 	if b.cfg.RingInterval == 0 {
 		return false
 	}

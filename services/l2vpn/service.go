@@ -243,7 +243,7 @@ func (s *server) watch(ctx context.Context) {
 			s.b.mu.Unlock()
 		case <-tick.C:
 			s.tunnel.keep(ctx, true)
-			s.b.learnMarks(ctx, s.meterFeatures)
+			learnMarks(ctx, s.b, s.meterFeatures)
 		case <-s.tunnel.kicked:
 			s.tunnel.keep(ctx, false)
 		}

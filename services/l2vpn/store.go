@@ -129,7 +129,7 @@ func (b *store) changed(old, now *circuit) {
 		b.status[now.Name] = s
 	}
 	s.circuit, s.before, s.phase, s.devices = now, old, now.phaseAt(b.now()), s.devices.keep(now)
-	b.maintain(s)
+	maintain(b, s)
 	s.outlive()
 	s.record = ""
 	s.looped = now.loopsAt(b.now())

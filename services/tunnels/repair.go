@@ -278,7 +278,7 @@ func (b *store) arrange(s *status, q *quest) (primary, standby lsp) {
 		}
 	}
 	list = append(old, young...)
-	b.timelyFirst(s.tunnel, list)
+	timelyFirst(b, s.tunnel, list)
 	if len(list) == 1 || !s.tunnel.protect {
 		return list[0], nil
 	}

@@ -64,7 +64,7 @@ func (r *repairer) demand(q *quest, n int) (*api.PathDemand, error) {
 }
 
 // timelyFirst puts paths within what is wanted of delay before those that are tolerated. It is called with mu held.
-func (b *store) timelyFirst(t *tunnel, paths []lsp) {
+func timelyFirst(b *store, t *tunnel, paths []lsp) {
 	if w := t.wanted; w.ToleratedDelayUs > 0 {
 		late := func(p lsp) int {
 			if b.links.delay(p) > w.MaxDelayUs {

@@ -112,75 +112,10 @@ func parseControl(text string) (k control, err error) {
 	return k, nil
 }
 
-// readControls reads what becomes of control protocols.
-func readControls(c *circuit) error {
-	for i, text := range c.L2Cp {
-		k, err := parseControl(text)
-		switch {
-		case err != nil:
-			return err
-		case c.ip():
-			return fmt.Errorf("l2cp: payload ip carries no control protocol: leave it out, or want payload ethernet")
-		case slices.ContainsFunc(c.controls, func(o control) bool { return o.protocol == k.protocol }):
-			return fmt.Errorf("l2cp: %s is named twice", k.protocol)
-		}
-		c.controls, c.L2Cp[i] = append(c.controls, k), k.protocol+"="+k.action
-	}
-	slices.Sort(c.L2Cp)
-	return nil
-}
-
-// controls adds the entries for control protocols that an end has beside its others: in a table, from a
-// priority on, for frames that are the end's by a match.
-func (s *set) controls(in inlet, table uint8, priority uint16, m flow.Match, acts []flow.Action) {
-	for _, k := range in.controls {
-		for _, f := range k.frames {
-			e := flow.Entry{Table: table, Priority: priority + k.above, Match: f.in(m)}
-			switch k.action {
-			case peered:
-				e.Apply = []flow.Action{flow.Output(flow.PortController)}
-				s.enter(0, e)
-				continue
-			case tunnelled:
-				if e.Meter, e.Apply = in.storm, acts; in.storm == 0 {
-					e.Meter = in.meter
-				}
-			}
-			s.enter(in.id, e)
-		}
-	}
-}
-
-// peers reports whether the controller reads LLDP of the circuit's customers.
-func peers(c *circuit) bool {
-	return slices.ContainsFunc(c.controls, func(k control) bool { return k.action == peered })
-}
-
 // A neighbour is what a customer's device has said of itself by LLDP.
 type neighbour struct {
 	text  string
 	until time.Time
-}
-
-// meet follows the LLDP that came in at the ends of a port whose circuits read it. It is called
-// with mu held.
-func meet(b *store, in *flow.PacketIn) {
-	unit, ok := packet.ParseLLDP(in.Data)
-	if !ok {
-		return
-	}
-	tags, _, _ := frameTags(in.Data)
-	at := flow.Location{Switch: in.Switch, Port: in.Key.InPort}
-	for e, names := range b.taken[at.Switch][at.Port] {
-		for name := range names {
-			if s := b.status[name]; peers(s.circuit) && e.carries(tags, b.taken.vlans(at)) {
-				if s.neighbours == nil {
-					s.neighbours = map[end]neighbour{}
-				}
-				s.neighbours[e] = neighbour{describe(unit), b.now().Add(time.Duration(unit.TTL()) * time.Second)}
-			}
-		}
-	}
 }
 
 // describe returns what LLDP says of who sends it.
@@ -201,12 +136,4 @@ func identifier(mac bool, id []byte) string {
 		return flow.MAC(id).String()
 	}
 	return strings.Trim(fmt.Sprintf("%.64q", id), `"`)
-}
-
-// neighbourAt returns what is known of the customer's device at an end.
-func (s *status) neighbourAt(e end, now time.Time) string {
-	if n := s.neighbours[e]; now.Before(n.until) {
-		return n.text
-	}
-	return ""
 }

@@ -12,22 +12,6 @@ import (
 // labelTTL is the time to live of a circuit's label: any but that of probes, oam.TTL.
 const labelTTL = 64
 
-// A set is what a switch should have of circuits.
-type set struct {
-	besides besides
-	marks   bool // the switch's meters mark what is above a rate
-	entries []flow.Entry
-	groups  []flow.Group
-	meters  []flow.Meter
-}
-
-// enter adds an entry of the circuit with a number, by which its counters are known;
-// 0: of a port.
-func (s *set) enter(id uint32, e flow.Entry) {
-	e.Cookie = flow.NewCookie(flow.OwnerCircuits, 0, id)
-	s.entries = append(s.entries, e)
-}
-
 // The pieces of what a switch has: each circuit, each port with ends, and what all
 // probes need.
 const (
@@ -312,110 +296,6 @@ func leave(carried int, e end) (acts []flow.Action) {
 	}
 	return append(acts, flow.Output(e.at.Port))
 }
-
-// The flags of a meter (OFPMF_KBPS and OFPMF_BURST).
-const (
-	meterKbps  = 1
-	meterBurst = 4
-)
-
-// The burst of a meter, kilobits: what its rate is in a time, so that one TCP
-// connection, which answers a loss by half its rate, has nearly all of it; and not less
-// than some of the largest packets, which the switch may be given before they are segmented.
-const (
-	burstTime  = 4 // parts of a second
-	leastBurst = 4 * 64 * 8
-)
-
-// meter returns the meter of an end that may send at a rate.
-func meter(id uint32, kbps uint64) flow.Meter {
-	return flow.Meter{ID: id, Flags: meterKbps | meterBurst,
-		Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: uint32(kbps), BurstSize: uint32(max(kbps/burstTime, leastBurst))}}}
-}
-
-// stormMeter returns the meter of what an end may send to all others.
-func stormMeter(id, kbps uint32) flow.Meter {
-	return flow.Meter{ID: id, Flags: meterKbps | meterBurst, Bands: []flow.Band{{Kind: flow.MeterDrop, Rate: kbps, BurstSize: kbps / 5}}}
-}
-
-// toMany is the bit of an Ethernet address that broadcast and multicast have.
-var toMany = flow.MAC{1}
-
-// An inlet is what becomes of the frames that come in at an end.
-type inlet struct {
-	id       uint32 // of the circuit for which entries count; 0: of none
-	at       end
-	meter    uint32      // that they pass; 0: none
-	storm    uint32      // that those to many pass instead; 0: the other
-	yellow   uint32      // that discardable ones pass instead; 0: the other
-	points   []codePoint // of these
-	controls []control
-	mep      *mep
-	copies   []flow.Action // that send copies of frames as they came
-	acts     []flow.Action
-}
-
-// inlet returns what becomes of the frames of an end, but for what is done to them.
-func (c *circuit) inlet(i int) inlet {
-	m := c.Members[i]
-	return inlet{id: c.Id, at: c.ends[i], meter: m.Meter, yellow: m.YellowMeter, points: c.yellow, controls: c.controls, mep: c.mepAt(c.ends[i]), copies: c.copiesOf(c.ends[i], true)}
-}
-
-// ingress adds the entries for what comes in at an end. Frames with two tags come to
-// TableCircuits, the first in the metadata.
-func (s *set) ingress(in inlet) {
-	enter := func(table uint8, at rungs, m flow.Match, acts []flow.Action) {
-		s.enter(in.id, flow.Entry{Table: table, Priority: at.all, Match: m, Meter: in.meter, Apply: acts})
-		if in.yellow != 0 {
-			for _, p := range in.points {
-				for _, m := range p.of(m) {
-					s.enter(in.id, flow.Entry{Table: table, Priority: at.yellow, Match: m, Meter: in.yellow, Apply: acts})
-				}
-			}
-		}
-		if in.storm != 0 {
-			s.enter(in.id, flow.Entry{Table: table, Priority: at.cast, Match: m.WithEthDstMasked(toMany, toMany), Meter: in.storm, Apply: acts})
-		}
-		s.controls(in, table, at.control, m, acts)
-		s.oam(in, table, at.oam, m)
-	}
-	e := in.at
-	acts := slices.Concat(in.copies, in.acts)
-	m := flow.Match{}.WithInPort(e.at.Port)
-	own := rungs{flow.PriorityCircuit, flow.PriorityCircuitYellow, flow.PriorityCircuitCast, flow.PriorityCircuitControl, flow.PriorityCircuitOAM}
-	switch {
-	case s.besides[e] != "":
-		enter(flow.TableIngress, rungsFrom(flow.PriorityCircuitRest), m, acts)
-	case e.list != "":
-		for _, v := range e.list.blocks() {
-			enter(flow.TableIngress, own, v.In(m), acts)
-		}
-	case e.inner != 0:
-		outer := uint64(flow.VLANPresent | e.vlan)
-		s.enter(0, flow.Entry{Table: flow.TableIngress, Priority: flow.PriorityCircuit, Match: m.WithVLAN(e.vlan),
-			Apply: []flow.Action{flow.PopVLAN()}, Metadata: outer, MetaMask: ^uint64(0), Goto: flow.TableCircuits})
-		m = m.WithMetadata(outer, ^uint64(0)).WithTunnelID(0).WithVLAN(e.inner) // not once more, of a customer's own tag
-		if len(in.copies) > 0 {
-			acts = slices.Concat([]flow.Action{flow.PushVLAN(cmp.Or(e.kind, flow.EthTypeQinQ)), flow.SetVLAN(e.vlan)}, in.copies, []flow.Action{flow.PopVLAN()}, in.acts)
-		}
-		enter(flow.TableCircuits, rungsFrom(flow.PriorityCircuitInner), m, acts)
-	case e.vlan != 0:
-		enter(flow.TableIngress, own, m.WithVLAN(e.vlan), acts)
-	default:
-		enter(flow.TableIngress, own, m, acts)
-	}
-}
-
-// rungs are the priorities of the entries of an end: of all frames, of those that have a meter of their
-// own, of the first of control protocols, and of a maintenance end point.
-type rungs struct{ all, yellow, cast, control, oam uint16 }
-
-// rungsFrom returns priorities that follow each other.
-func rungsFrom(first uint16) rungs { return rungs{first, first + 1, first + 2, first + 3, first + 6} }
-
-// shut adds the entries that drop, uncounted, the frames of an end from which nothing is
-// carried: they would be of the ordinary network else.
-func (s *set) shut(e end) { s.ingress(inlet{at: e}) }
 
 // egress adds the entries that take the label of an end of a vpws off and let the frames
 // leave. What is under the label can be seen in TableCircuits only,

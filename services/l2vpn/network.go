@@ -179,3 +179,17 @@ func (n *network) plant(c *circuit) (tree []arc, err error) {
 	}
 	return tree, err
 }
+
+// unfitSink returns why copies cannot go to a port; empty if they can.
+func (n *network) unfitSink(at flow.Location) string {
+	twin := flow.Location{Switch: at.Switch, Port: flow.InternalPorts + at.Port}
+	switch role := n.roleOf(at); {
+	case slices.Contains([]string{"link", "blocked", "internal", "tunnel"}, role):
+		return "the port is " + role
+	case n.roleOf(twin) == "internal":
+		return "the node routes for who is at the port"
+	case n.Info(at.Switch).GetConnected() && n.portOf(at) == nil:
+		return "the switch has no such port"
+	}
+	return ""
+}

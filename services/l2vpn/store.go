@@ -236,3 +236,23 @@ func (b *store) reassess(at flow.Location) {
 		}
 	}
 }
+
+// maintain gives a circuit its maintenance end points: those that it had stay. It is called with mu held.
+func maintain(b *store, s *status) {
+	had := s.meps
+	s.meps = nil
+	for _, x := range s.circuit.meps {
+		m := s.circuit.mepAt(x.at)
+		if s.meps == nil {
+			s.meps = map[end]*cfm.MEP{}
+		}
+		if old := had[x.at]; old != nil && old.Config() == m.Config {
+			s.meps[x.at] = old
+		} else {
+			s.meps[x.at] = cfm.NewMEP(m.Config)
+		}
+	}
+	if delete(b.maintained, s.circuit.Name); len(s.meps) > 0 {
+		b.maintained[s.circuit.Name] = true
+	}
+}

@@ -37,7 +37,6 @@ var tangled = map[string]int{
 	"node":                        4,
 	"plan/simulate":               4,
 	"services/gateway":            13,
-	"services/l2vpn":              35,
 	"services/nat":                5,
 	"services/nodes":              5,
 	"services/router":             9,

@@ -291,3 +291,45 @@ func (b *store) takenFrom(list []*api.PathPreemption) []string {
 	}
 	return sorted(names)
 }
+
+// An attempt is what is asked for at once: how far paths are to be apart, and how long they may take.
+type attempt struct {
+	level int
+	us    uint64
+}
+
+// attempts returns what is asked for what a quest seeks, each for less than the one before. A second path comes
+// before what is wanted of delay, where more of that is tolerated.
+func (q *quest) attempts() (list []attempt) {
+	w := q.t.wanted
+	try := func(levels ...int) {
+		bounds := []uint64{w.MaxDelayUs}
+		if w.ToleratedDelayUs > 0 {
+			bounds = append(bounds, w.ToleratedDelayUs)
+		}
+		for _, us := range bounds {
+			for _, level := range levels {
+				list = append(list, attempt{level, us})
+			}
+		}
+	}
+	switch {
+	case q.kept != nil:
+		try(0, 1, 2)
+	case q.t.protect:
+		try(0, 1, 2)
+		try(len(kinds))
+	default:
+		try(0)
+	}
+	return list
+}
+
+// demand returns what paths is asked at each attempt, nil after the last.
+func (r *repairer) demand(q *quest, n int) (*api.PathDemand, error) {
+	list := q.attempts()
+	if n >= len(list) {
+		return nil, nil
+	}
+	return r.demandFor(q, list[n])
+}

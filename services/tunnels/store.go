@@ -347,3 +347,29 @@ func (b *store) converged() {
 		}
 	}
 }
+
+// timelyFirst puts paths within what is wanted of delay before those that are tolerated. It is called with mu held.
+func timelyFirst(b *store, t *tunnel, paths []lsp) {
+	if w := t.wanted; w.ToleratedDelayUs > 0 {
+		late := func(p lsp) int {
+			if b.links.delay(p) > w.MaxDelayUs {
+				return 1
+			}
+			return 0
+		}
+		slices.SortStableFunc(paths, func(p, q lsp) int { return late(p) - late(q) })
+	}
+}
+
+// late returns why the path in use takes longer than is wanted, though it is tolerated; empty if it does not. It is
+// called with mu held.
+func (s *status) late(b *store) string {
+	w := s.tunnel.wanted
+	if w.ToleratedDelayUs == 0 || s.entered == nil {
+		return ""
+	}
+	if us := b.links.delay(s.path(s.active)); us > w.MaxDelayUs {
+		return fmt.Sprintf("its path takes %d µs, and no path is within max_delay_us, %d", us, w.MaxDelayUs)
+	}
+	return ""
+}

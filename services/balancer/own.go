@@ -36,9 +36,9 @@ func (t *connections) serves(x served, now int64) {
 	t.served[x] = now + servedTime
 }
 
-// own handles what a client sends to the own address of a member of a VIP. What is not for a
+// ownAddress handles what a client sends to the own address of a member of a VIP. What is not for a
 // member goes on, as do connections that are older.
-func (b *balancer) own(vip string, in *flow.PacketIn, d *flow.Decision, key connKey) flow.Verdict {
+func ownAddress(b *balancer, vip string, in *flow.PacketIn, d *flow.Decision, key connKey) flow.Verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	v, t := b.vips.Get(vip), b.tracker

@@ -54,7 +54,7 @@ func (b *balancer) ip(x *index, in *flow.PacketIn, d *flow.Decision, src, dst ne
 	f := x.fronts[object.In(dst, k.VLAN)]
 	switch {
 	case f == nil && x.given[in.Cookie] != "":
-		return b.own(x.given[in.Cookie], in, d, connKey{client: netip.AddrPortFrom(src, k.TPSrc), to: netip.AddrPortFrom(dst, k.TPDst), proto: k.IPProto, vlan: k.VLAN})
+		return ownAddress(b, x.given[in.Cookie], in, d, connKey{client: netip.AddrPortFrom(src, k.TPSrc), to: netip.AddrPortFrom(dst, k.TPDst), proto: k.IPProto, vlan: k.VLAN})
 	case f == nil && in.Cookie.Owner() == flow.OwnerBalancer:
 		return b.guarded(x, in, d, src, dst)
 	case f == nil:

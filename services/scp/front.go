@@ -174,7 +174,7 @@ func (f *front) discovery(w http.ResponseWriter, r *http.Request, client netip.A
 	f.proxy.traffic.discovered(q, f.proxy.index.Load().types)
 	narrows := malformed != nil || narrow(values, q) != ""
 	if narrows || q.TargetInstanceID != "" && !f.proxy.hasEndpoint(q.TargetInstanceID) {
-		f.proxy.choose(client, q.TargetNFType)
+		noteChoice(f.proxy, client, q.TargetNFType)
 	}
 	if narrows {
 		f.proxy.count.passed.Add(1)

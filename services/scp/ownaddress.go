@@ -93,8 +93,8 @@ func (d *direct) choose(consumer netip.Addr, of sbi.NFType, at flow.Location) {
 	d.choosers.use(partnerKey{consumer, of}, at)
 }
 
-// choose notes that a consumer chooses among the producers of a type.
-func (p *proxy) choose(consumer netip.Addr, of sbi.NFType) {
+// noteChoice notes that a consumer chooses among the producers of a type.
+func noteChoice(p *proxy, consumer netip.Addr, of sbi.NFType) {
 	at, _ := p.station(consumer)
 	p.direct.choose(consumer, of, at.At)
 }

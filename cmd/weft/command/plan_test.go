@@ -101,7 +101,7 @@ func TestPlanMistakes(t *testing.T) {
 		{"plan show", 2, "want weft plan show PLAN"},
 		{"plan show /", 1, "weft: read the plan: read /: is a directory"},
 		{"plan show " + wrong, 1, "weft: " + wrong + ":2: workers.a.services: paths subscribes to southbound.SwitchChanged, but service southbound is in no worker; add southbound to workers.a.services"},
-		{"plan draw", 2, `weft: unknown command "draw"; allowed: diff, explain, history, list, make, partition, place, put, rollback, show, verify`},
+		{"plan draw", 2, `weft: unknown command "draw"; allowed: diff, explain, follow, history, list, make, partition, place, put, rollback, show, verify`},
 		{"plan show split --number 1", 2, "weft: --number is a plan of the history; leave split out"},
 		{"plan show --running --number 1", 2, "weft: --running is the plan in force; leave --number out"},
 		{"plan rollback x", 2, `weft: plan "x"; want a number of weft plan history`},

@@ -178,7 +178,7 @@ func TestUp(t *testing.T) {
 	}
 
 	// Before a packet the trace ends at the controller, after it at h3.
-	if status, _, errs := weftCommand("trace", "10.0.0.1", "10.0.0.3"); status != 1 || !strings.Contains(errs, "table miss of 0000000000000001") {
+	if status, _, errs := weftCommand("trace", "10.0.0.1", "10.0.0.3"); status != 1 || !strings.Contains(errs, "table miss of 1:") {
 		t.Errorf("trace before: status %d, %s", status, errs)
 	}
 	hosts[2].Received()

@@ -111,12 +111,12 @@ func (o *options) run(cmd *cobra.Command, r *cli.Remote, args []string) (*Report
 	}
 	defer done()
 	specs := planner.AllSpecs()
-	p, err := inForce(c, specs)
+	p, _, err := inForce(c, specs)
 	if err != nil {
 		return nil, err
 	}
 	if given != nil {
-		if changes := plan.Diff(given, p); len(changes) > 0 {
+		if changes := plan.Diff(given.KeepScale(p), p); len(changes) > 0 {
 			return nil, fmt.Errorf("%s is not the plan in force (%s): apply it, or leave it out", args[0], changes[0])
 		}
 	}
@@ -142,22 +142,23 @@ func readProfile(path string) (*plan.Profile, string, error) {
 	return p, path, err
 }
 
-// inForce returns the plan that the controller carries out, or what stands for one
-// if it is one process without a plan.
-func inForce(c *cli.Controller, specs []weft.Spec) (*plan.Plan, error) {
+// inForce returns the plan that the controller carries out, and its generation, or what stands
+// for one, and 0, if it is one process without a plan.
+func inForce(c *cli.Controller, specs []weft.Spec) (p *plan.Plan, generation uint64, err error) {
 	m, err := c.GetPlan(c.Ctx, &api.GetPlanRequest{})
 	remote := (*cli.RemoteError)(nil)
 	switch {
 	case err == nil:
-		return plan.Parse("plan of the controller", []byte(m.Text))
+		p, err = plan.Parse("plan of the controller", []byte(m.Text))
+		return p, m.Generation, err
 	case !errors.As(err, &remote) || remote.Kind != codes.FailedPrecondition:
-		return nil, err
+		return nil, 0, err
 	}
 	work, err := c.TakeProfile(c.Ctx, &api.TakeProfileRequest{Milliseconds: 100, WithoutMemory: true})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return alone(specs, work), nil
+	return alone(specs, work), 0, nil
 }
 
 // alone is the plan of a controller in one process without one: the services that
@@ -177,11 +178,7 @@ func alone(specs []weft.Spec, work *api.TakeProfileResponse) *plan.Plan {
 
 // measure looks at the controller, slice by slice.
 func measure(cmd *cobra.Command, c *cli.Controller, p *plan.Plan, span time.Duration) (*measured, error) {
-	found := newMeasured(p)
-	workers, err := c.ListWorkers(c.Ctx, &api.ListWorkersRequest{})
-	if err == nil {
-		err = found.instances(workers)
-	}
+	found, err := begin(c, p)
 	if err != nil {
 		return nil, err
 	}
@@ -190,43 +187,65 @@ func measure(cmd *cobra.Command, c *cli.Controller, p *plan.Plan, span time.Dura
 		return nil, err
 	}
 	found.stagesBefore(work)
-	crossings, err := c.ListCrossings(c.Ctx, &api.ListCrossingsRequest{})
-	if err == nil {
-		err = found.messages(crossings, 0)
-	}
-	if err != nil {
-		return nil, err
-	}
 	n := max(sliceCount, int((span+longestSlice-1)/longestSlice))
-	began, last := time.Now(), time.Now()
-	for i := range n {
+	began := time.Now()
+	if err := found.count(c, n, func(i int) error {
 		slice := max(span/time.Duration(n), 100*time.Millisecond)
 		memory := i%(n/neededSlices) == 0 // each costs a garbage collection
 		profile, err := c.TakeProfile(c.Ctx, &api.TakeProfileRequest{Milliseconds: uint32(slice.Milliseconds()), WithoutMemory: !memory})
-		if err == nil {
-			err = found.profile(profile)
-		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if crossings, err = c.ListCrossings(c.Ctx, &api.ListCrossingsRequest{}); err != nil {
-			return nil, err
-		}
-		now := time.Now()
-		if err := found.messages(crossings, now.Sub(last).Seconds()); err != nil {
-			return nil, err
-		}
-		last = now
-		fmt.Fprintf(cmd.ErrOrStderr(), "measured %v of %v\n", now.Sub(began).Round(time.Second), span.Round(time.Second))
+		fmt.Fprintf(cmd.ErrOrStderr(), "measured %v of %v\n", time.Since(began).Round(time.Second), span.Round(time.Second))
+		return found.profile(profile)
+	}); err != nil {
+		return nil, err
 	}
-	found.latencies(crossings)
 	if work, err = c.GetWork(c.Ctx, &api.GetWorkRequest{}); err != nil {
 		return nil, err
 	}
 	found.stages(work)
+	return found, nil
+}
+
+// begin returns what is measured of a plan, with the processes that there are.
+func begin(c *cli.Controller, p *plan.Plan) (*measured, error) {
+	found := newMeasured(p)
+	workers, err := c.ListWorkers(c.Ctx, &api.ListWorkersRequest{})
+	if err != nil {
+		return nil, err
+	}
+	return found, found.instances(workers)
+}
+
+// count counts what crosses between processes in each of n slices, which during makes last, and
+// then the switches.
+func (m *measured) count(c *cli.Controller, n int, during func(i int) error) error {
+	crossings, err := c.ListCrossings(c.Ctx, &api.ListCrossingsRequest{})
+	if err == nil {
+		err = m.messages(crossings, 0)
+	}
+	if err != nil {
+		return err
+	}
+	last := time.Now()
+	for i := range n {
+		if err := during(i); err != nil {
+			return err
+		}
+		if crossings, err = c.ListCrossings(c.Ctx, &api.ListCrossingsRequest{}); err != nil {
+			return err
+		}
+		now := time.Now()
+		if err := m.messages(crossings, now.Sub(last).Seconds()); err != nil {
+			return err
+		}
+		last = now
+	}
+	m.latencies(crossings)
 	list, err := c.ListSwitches(c.Ctx, &api.ListSwitchesRequest{})
-	found.switches = list.GetSwitches()
-	return found, err
+	m.switches = list.GetSwitches()
+	return err
 }
 
 // verdict is the error of a report in which something differs.

@@ -46,7 +46,8 @@ save a share of the latency between servers (--gain), as many an hour (--moves),
 some times of the day (--window). PLAN then becomes what is in force. After each
 step it is measured again: if packet-ins wait longer for messages between processes
 than before, by a tenth, the plan before is put back, and that step is not tried
-again. It follows for as long as it runs, or --count looks.`,
+again. It follows for as long as it runs, or --count looks; a look that fails is said
+and left out. It ends where somebody else has applied another plan.`,
 		Example: `  weft plan follow plan.yaml --dry-run
   weft plan follow plan.yaml --dry-run --count 1 --seconds 60 -o json
   weft plan follow plan.yaml --moves 4 --gain 0.1 --window 22:00-05:00`,
@@ -99,6 +100,29 @@ func (o *followOptions) check() error {
 	return nil
 }
 
+// followed is the plan that is followed.
+type followed struct {
+	*plan.Plan
+	file string
+}
+
+// is returns the plan in force, and its generation: an error if it is not the one that is followed,
+// but for how many replicas autoscaled workers have.
+func (f *followed) is(c *cli.Controller) (p *plan.Plan, generation uint64, err error) {
+	if p, generation, err = inForce(c, planner.AllSpecs()); err != nil {
+		return nil, 0, err
+	}
+	if changes := plan.Diff(f.KeepScale(p), p); len(changes) > 0 {
+		return nil, 0, &otherPlan{fmt.Sprintf("%s is not the plan in force (%s): apply it first, or follow the one that is", f.file, changes[0])}
+	}
+	return p, generation, nil
+}
+
+// otherPlan is the error of a controller that has another plan than the one that is followed.
+type otherPlan struct{ text string }
+
+func (e *otherPlan) Error() string { return e.text }
+
 // follow looks until it is ended.
 func (o *followOptions) follow(cmd *cobra.Command, r *cli.Remote, out *cli.Output, file string) error {
 	ctx, stop := cli.Signals(cmd)
@@ -107,63 +131,32 @@ func (o *followOptions) follow(cmd *cobra.Command, r *cli.Remote, out *cli.Outpu
 	if err != nil {
 		return err
 	}
-	given, err := plan.Parse(source, text)
-	if err != nil {
+	given := &followed{file: file}
+	if given.Plan, err = plan.Parse(source, text); err != nil {
 		return err
 	}
 	span := time.Duration(o.seconds * float64(time.Second))
-	specs := planner.AllSpecs()
 	f := &follower{bounds: o.bounds, now: time.Now, running: planning.Text{Source: source, Text: text}}
 	f.look = func(context.Context) (seen, error) { return lookOnce(cmd, r, given, span) }
 	f.next = func(ctx context.Context, running planning.Text, load planning.Load) (planning.Text, *planning.Update, error) {
 		return planning.Next(ctx, planner.Sources(cmd), running, load)
 	}
-	f.put = func(ctx context.Context, text planning.Text) error {
-		p, err := plan.Parse(text.Source, text.Text)
-		if err != nil {
-			return err
-		}
-		c, done, err := r.Dial(cmd)
-		if err != nil {
-			return err
-		}
-		defer done()
-		yaml, err := p.YAML()
-		if err != nil {
-			return err
-		}
-		m, err := c.ApplyPlan(c.Ctx, &api.ApplyPlanRequest{Text: string(yaml)})
-		if err != nil {
-			return err
-		}
-		given = p
-		if err := asowner.WriteFile(file, text.Text, 0o644); err != nil {
-			return fmt.Errorf("%s: the plan in force is not written there: %w", file, err)
-		}
-		return planner.AwaitPlan(ctx, c, m.Generation, o.patience, cmd.ErrOrStderr())
-	}
-	c, done, err := r.Dial(cmd)
-	if err != nil {
-		return err
-	}
-	p, err := inForce(c, specs)
-	done()
-	if err != nil {
-		return err
-	}
-	if changes := plan.Diff(given, p); len(changes) > 0 {
-		return fmt.Errorf("%s is not the plan in force (%s): apply it first", file, changes[0])
-	}
+	f.put = func(ctx context.Context, text planning.Text) error { return o.put(cmd, r, given, text) }
 	for n := 1; ; n++ {
+		cmd.SetContext(ctx) // without what the look before has put there
 		s, err := f.step(ctx)
-		if err != nil {
-			return err
-		}
-		if err := out.Print(cmd, s, s.table); err != nil {
-			return err
-		}
-		if n == o.count {
+		missed, other := (*lookError)(nil), (*otherPlan)(nil)
+		switch {
+		case ctx.Err() != nil: // somebody has ended it
 			return nil
+		case err == nil:
+			err = out.Print(cmd, s, s.table)
+		case n > 1 && errors.As(err, &missed) && !errors.As(err, &other):
+			fmt.Fprintf(cmd.ErrOrStderr(), "weft: %v; the next look is in %v\n", err, o.interval)
+			err = nil
+		}
+		if err != nil || n == o.count {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -173,50 +166,64 @@ func (o *followOptions) follow(cmd *cobra.Command, r *cli.Remote, out *cli.Outpu
 	}
 }
 
+// put brings a plan into force in place of the one that is followed, and follows it then.
+func (o *followOptions) put(cmd *cobra.Command, r *cli.Remote, given *followed, text planning.Text) error {
+	p, err := plan.Parse(text.Source, text.Text)
+	if err != nil {
+		return err
+	}
+	c, done, err := r.Dial(cmd)
+	if err != nil {
+		return err
+	}
+	defer done()
+	is, generation, err := given.is(c)
+	if err != nil {
+		return err
+	}
+	yaml, err := p.KeepScale(is).YAML()
+	if err != nil {
+		return err
+	}
+	m, err := c.ApplyPlan(c.Ctx, &api.ApplyPlanRequest{Text: string(yaml), MadeFrom: generation})
+	if err != nil {
+		return err
+	}
+	given.Plan = p
+	if err := asowner.WriteFile(given.file, text.Text, 0o644); err != nil {
+		return fmt.Errorf("%s: the plan in force is not written there: %w", given.file, err)
+	}
+	return planner.AwaitPlan(cmd.Context(), c, m.Generation, o.patience, cmd.ErrOrStderr())
+}
+
 // lookOnce measures the load of a controller, and what its messages between processes
 // cost.
-func lookOnce(cmd *cobra.Command, r *cli.Remote, p *plan.Plan, span time.Duration) (seen, error) {
-	timeout := r.Timeout
-	r.Timeout += 2*span + 10*time.Second
-	defer func() { r.Timeout = timeout }()
-	c, done, err := r.Dial(cmd)
+func lookOnce(cmd *cobra.Command, r *cli.Remote, given *followed, span time.Duration) (seen, error) {
+	of := *r
+	of.Timeout += 2*span + 10*time.Second
+	c, done, err := of.Dial(cmd)
 	if err != nil {
 		return seen{}, err
 	}
 	defer done()
-	found := newMeasured(p)
-	workers, err := c.ListWorkers(c.Ctx, &api.ListWorkersRequest{})
-	if err == nil {
-		err = found.instances(workers)
-	}
+	p, _, err := given.is(c)
 	if err != nil {
 		return seen{}, err
 	}
-	last := time.Now()
-	var crossings *api.ListCrossingsResponse
-	for i := range sliceCount + 1 {
-		if i > 0 {
-			select {
-			case <-c.Ctx.Done():
-				return seen{}, c.Ctx.Err()
-			case <-time.After(span / sliceCount):
-			}
-		}
-		if crossings, err = c.ListCrossings(c.Ctx, &api.ListCrossingsRequest{}); err != nil {
-			return seen{}, err
-		}
-		now := time.Now()
-		if err := found.messages(crossings, now.Sub(last).Seconds()); err != nil {
-			return seen{}, err
-		}
-		last = now
-	}
-	found.latencies(crossings)
-	list, err := c.ListSwitches(c.Ctx, &api.ListSwitchesRequest{})
+	found, err := begin(c, p)
 	if err != nil {
 		return seen{}, err
 	}
-	found.switches = list.GetSwitches()
+	if err := found.count(c, sliceCount, func(int) error {
+		select {
+		case <-c.Ctx.Done():
+			return c.Ctx.Err()
+		case <-time.After(span / sliceCount):
+			return nil
+		}
+	}); err != nil {
+		return seen{}, err
+	}
 	return found.looked()
 }
 

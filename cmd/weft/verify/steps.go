@@ -87,12 +87,17 @@ type trial struct {
 	seen    seen
 }
 
+// lookError is the error of a look that has failed: nothing has been changed.
+type lookError struct{ error }
+
+func (e *lookError) Unwrap() error { return e.error }
+
 // step looks once, and does what follows from that.
 func (f *follower) step(ctx context.Context) (Step, error) {
 	s := Step{Moves: []plan.Move{}, PaysBack: -1}
 	is, err := f.look(ctx)
 	if err != nil {
-		return s, err
+		return s, &lookError{err}
 	}
 	now := f.now()
 	s.Time, s.PacketIns, s.Changes, s.CrossingUs = now.UTC().Format(time.RFC3339), is.load.PacketIns, is.load.Changes, is.crossing

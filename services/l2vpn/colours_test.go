@@ -61,6 +61,17 @@ func TestExcess(t *testing.T) {
 			}
 		}
 	}
+	// Another switch has taken the place of the first, with other meters.
+	b.net.marks[1] = marking{since: "an earlier connection", can: true}
+	learnMarks(context.Background(), b, func(_ context.Context, sw flow.DPID) (*api.MeterFeatures, error) {
+		if sw != 1 {
+			t.Errorf("switch %v is asked again over the same connection", sw)
+		}
+		return &api.MeterFeatures{BandTypes: 1 << flow.MeterDrop}, nil
+	})
+	if c := b.get("a"); len(bands(1, c.Members[0].Meter)) != 1 || !strings.Contains(c.Members[0].Excess, "unmarked") {
+		t.Errorf("a switch that does not mark any more: %q, bands %v", c.Members[0].Excess, bands(1, c.Members[0].Meter))
+	}
 	p := &poller{b: b}
 	p.droppedBy(1, 0, []*api.MeterStats{{Meter: b.get("a").Members[0].Meter, Bands: []*api.PacketBytes{{Packets: 40}, {Packets: 2}}}})
 	if n := b.get("a").DroppedPackets; n != 2 {

@@ -51,6 +51,7 @@ func (b *store) piece(sw *api.Switch, name string) *api.SetStandingRequest {
 	b.mu.Lock()
 	if circuit, ok := strings.CutPrefix(name, circuitPiece); ok && b.at[dpid][circuit] {
 		s := b.status[circuit]
+		all.marks = b.net.marks[dpid].can
 		s.entries(&all, dpid, b.cfg, &b.tunnels)
 		s.asked[dpid] = s.version
 	} else if port, ok := strings.CutPrefix(name, portPiece); ok {
@@ -105,7 +106,7 @@ func (b *store) redeclare(s *status) {
 // entries adds the entries of a circuit at a switch.
 func (s *status) entries(to *set, sw flow.DPID, cfg *Config, tunnels *tunnelTable) {
 	c := s.circuit
-	to.besides, to.marks = s.besides, s.marks[sw]
+	to.besides = s.besides
 	if s.phase != inForce {
 		for _, e := range c.ends {
 			if e.at.Switch == sw {

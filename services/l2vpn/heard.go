@@ -40,13 +40,13 @@ func (s *status) neighbourAt(e end, now time.Time) string {
 }
 
 // excess returns what becomes of frames above the rate and within the excess at a switch; empty: there are none.
-func (s *status) excess(sw flow.DPID) string {
+func (s *status) excess(sw flow.DPID, net *network) string {
 	switch c := s.circuit; {
 	case c.ExcessKbps == 0:
 		return ""
 	case len(c.yellow) > 0:
 		return "discardable frames have it to themselves"
-	case s.marks[sw]:
+	case net.marks[sw].can:
 		return "marked by a higher drop precedence in DSCP"
 	}
 	return "passed unmarked: the switch's meters only drop"

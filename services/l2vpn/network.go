@@ -19,10 +19,17 @@ type network struct {
 	mtus       map[flow.DPID]map[flow.Port]uint32         // of the ports that are known
 	capacities map[flow.Location]map[flow.Location]uint64 // kilobits per second that may be booked, of the links that leave by a port
 	returned   bool                                       // switches that have not connected are not waited for any more
+	marks      map[flow.DPID]marking
+}
+
+// marking is what a switch has said of its meters.
+type marking struct {
+	since string // of the connection over which it said so
+	can   bool   // they mark what is above a rate
 }
 
 func newNetwork() network {
-	return network{core: core{}, mtus: map[flow.DPID]map[flow.Port]uint32{}, capacities: map[flow.Location]map[flow.Location]uint64{}}
+	return network{core: core{}, mtus: map[flow.DPID]map[flow.Port]uint32{}, capacities: map[flow.Location]map[flow.Location]uint64{}, marks: map[flow.DPID]marking{}}
 }
 
 // portOf returns a port, nil if it is not known.

@@ -208,6 +208,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	work.Go(func() { s.record(ctx, persister, macKeeper) })
 	s.look(ctx) // before, nothing is known of the groups by which circuits enter
 	work.Go(func() { s.watch(ctx) })
+	work.Go(func() { followMarks(ctx, b, s.meterFeatures) })
 	work.Go(func() { mover.run(ctx, tight) })
 	s.stand.Run(ctx)
 	return nil
@@ -243,7 +244,6 @@ func (s *server) watch(ctx context.Context) {
 			s.b.mu.Unlock()
 		case <-tick.C:
 			s.tunnel.keep(ctx, true)
-			learnMarks(ctx, s.b, s.meterFeatures)
 		case <-s.tunnel.kicked:
 			s.tunnel.keep(ctx, false)
 		}

@@ -260,7 +260,7 @@ func (s *status) message(now time.Time, net *network, tunnels *tunnelTable) *api
 		if s.lan != nil {
 			member.Macs = uint32(s.lan.count[c.ends[i]])
 		}
-		member.YellowMeter, member.Excess = x.YellowMeter, s.excess(c.ends[i].at.Switch)
+		member.YellowMeter, member.Excess = x.YellowMeter, s.excess(c.ends[i].at.Switch, net)
 		member.Continuity = s.continuityAt(c.ends[i])
 		member.Neighbour = s.neighbourAt(c.ends[i], now)
 		m.Members = append(m.Members, member)

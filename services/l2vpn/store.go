@@ -74,7 +74,6 @@ type status struct {
 	hold     time.Time  // it is not moved before
 	besides  besides    // of its ends
 
-	marks      map[flow.DPID]bool // switches whose meters mark; of a circuit with excess_kbps
 	meps       map[end]*cfm.MEP
 	defect     string            // what these lack; empty: nothing
 	neighbours map[end]neighbour // that the controller has heard by LLDP

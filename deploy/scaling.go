@@ -128,7 +128,10 @@ func (s *scaling) scale(ctx context.Context) {
 func (s *scaling) remember(ctx context.Context) {
 	kept, err := s.memory.read(ctx)
 	if err != nil {
-		s.log.Warn("earlier decisions about replicas are not read", "error", err)
+		if text := err.Error(); text != s.memory.said && ctx.Err() == nil {
+			s.memory.said = text
+			s.log.Warn("earlier decisions about replicas are not read; tried again", "error", err)
+		}
 		return
 	}
 	s.mu.Lock()

@@ -26,21 +26,22 @@ type scalingMemory struct {
 	store  local.Store
 	bucket weft.Bucket // nil: it has not been read yet
 	saved  time.Time   // when it was written last
+	said   string      // why it could not be read, as the log says
 }
 
-// read returns what earlier processes have decided and measured; nil after the first time, or
-// while it cannot be read.
+// read returns what earlier processes have decided and measured; nil after the first time. If it
+// cannot be read, it is to be called again.
 func (m *scalingMemory) read(ctx context.Context) (*api.GetScalingResponse, error) {
 	if m.bucket != nil {
 		return nil, nil
 	}
 	b, err := m.store.Bucket(ctx, ScalingBucket)
 	if err != nil {
-		return nil, nil // it is tried again
+		return nil, err
 	}
 	value, _, err := b.Get(ctx, scalingKey)
 	if err != nil {
-		return nil, nil
+		return nil, err
 	}
 	m.bucket, m.saved = b, time.Now()
 	kept := &api.GetScalingResponse{}

@@ -80,6 +80,10 @@ func (c *Controller) Switch(text string) (flow.DPID, error) {
 	return 0, api.Errorf(codes.InvalidArgument, "switch %.80q: none has this name alone, and it is no datapath identifier of up to 16 hex digits; weft get switches has all", text)
 }
 
+// AskNames asks for the names of switches now, for what is said later: a switch that is forgotten
+// has none.
+func (c *Controller) AskNames() { c.switchNames.known() }
+
 // resolveFlags puts the DPIDs of switches in place of the names that flags have.
 func (c *Controller) resolveFlags(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {

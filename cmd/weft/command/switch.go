@@ -105,6 +105,7 @@ func forgetAway(c *cli.Controller) (cli.View, error) {
 	if err != nil {
 		return cli.View{}, err
 	}
+	c.AskNames()
 	list, said := []forgotten{}, []string{}
 	for _, sw := range known.Switches {
 		if sw.Connected {

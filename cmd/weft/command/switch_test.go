@@ -18,6 +18,13 @@ func (l *leaving) ListSwitches(context.Context, *api.ListSwitchesRequest) (*api.
 	return &api.ListSwitchesResponse{Switches: []*api.Switch{{Dpid: s1}, {Dpid: s2, Connected: true}, {Dpid: s3}}}, nil
 }
 
+func (l *leaving) ListSwitchNames(context.Context, *api.ListSwitchNamesRequest) (*api.ListSwitchNamesResponse, error) {
+	if len(l.forgot) > 0 {
+		return &api.ListSwitchNamesResponse{}, nil
+	}
+	return &api.ListSwitchNamesResponse{Names: []*api.SwitchName{{Dpid: s1, Name: "attic"}}}, nil
+}
+
 func (l *leaving) ForgetSwitch(_ context.Context, r *api.ForgetSwitchRequest) (*api.ForgetSwitchResponse, error) {
 	l.forgot = append(l.forgot, r.Dpid)
 	return &api.ForgetSwitchResponse{Known: true, Connected: r.Dpid == s3}, nil
@@ -28,7 +35,7 @@ func TestForgetAway(t *testing.T) {
 	l := &leaving{}
 	l.serveAs(t, l)
 	status, out, errs := weftCommand("switch", "forget", "--away")
-	if status != 0 || out != "switch  1  is forgotten\nswitch  3  is connected and learnt anew\n" {
+	if status != 0 || out != "switch  attic  is forgotten\nswitch  3      is connected and learnt anew\n" {
 		t.Errorf("status %d: %s%s", status, out, errs)
 	}
 	if got := strings.Join(l.forgot, " "); got != s1+" "+s3 {

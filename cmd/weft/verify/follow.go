@@ -136,10 +136,18 @@ func (o *followOptions) follow(cmd *cobra.Command, r *cli.Remote, out *cli.Outpu
 		return err
 	}
 	span := time.Duration(o.seconds * float64(time.Second))
+	from, assumed := planner.Sources(cmd), map[string]bool{}
+	say := from.Assumed
+	from.Assumed = func(line string) { // at the first look
+		if !assumed[line] {
+			assumed[line] = true
+			say(line)
+		}
+	}
 	f := &follower{bounds: o.bounds, now: time.Now, running: planning.Text{Source: source, Text: text}}
 	f.look = func(context.Context) (seen, error) { return lookOnce(cmd, r, given, span) }
 	f.next = func(ctx context.Context, running planning.Text, load planning.Load) (planning.Text, *planning.Update, error) {
-		return planning.Next(ctx, planner.Sources(cmd), running, load)
+		return planning.Next(ctx, from, running, load)
 	}
 	f.put = func(ctx context.Context, text planning.Text) error { return o.put(cmd, r, given, text) }
 	for n := 1; ; n++ {

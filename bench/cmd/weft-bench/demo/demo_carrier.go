@@ -68,11 +68,7 @@ func (d features) showCarrier(ctx context.Context) (figure string, err error) {
 		if err != nil {
 			return "", err
 		}
-		dpid, err := c.SwitchDPID(h.Switch)
-		if err != nil {
-			return "", err
-		}
-		ends[i] = fmt.Sprintf("%v:%d", dpid, h.Port)
+		ends[i] = fmt.Sprintf("%s:%d", h.Switch, h.Port)
 	}
 	defer d.undo(ctx, "l2vpn", "delete", "red")
 	if _, err := d.weft(ctx, "l2vpn", "add", "red", ends[0], ends[1], "--protect"); err != nil {

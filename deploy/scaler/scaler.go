@@ -254,7 +254,8 @@ type choice struct {
 }
 
 // least returns the fewest replicas that reach the target with a utilisation
-// below guard. If none do, it is the fewest of which one more gains little.
+// below guard. If no number reaches the target, it returns the first to which one more replica
+// adds little.
 func least(a plan.Autoscale, f Figures, rate, guard float64) choice {
 	q := size.Question{
 		Rate: rate, ArrivalSCV: 1, Service: f.Service, ServiceSCV: min(f.ServiceSCV, 100), Dispersion: f.Dispersion,

@@ -96,7 +96,7 @@ type arrivals struct {
 	changes  float64 // how many of the waves change in a unit of time
 	left     int     // of the packets that came with the last
 	batch    Batch
-	copies   int // of which one gets the packet; 0: all do
+	copies   int // packets are dealt to so many, and these are those of one; 0: these are all
 	turns    bool
 }
 

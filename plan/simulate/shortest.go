@@ -1,7 +1,6 @@
 package simulate
 
-// shortest is copies of which the one with the fewest packets takes the next, the
-// first of several.
+// shortest gives each packet to the copy that has the fewest; of several, to the first.
 type shortest struct {
 	packets []int // by copy
 	// tree has, from 1 on, the better of its two branches, 2i and 2i+1; its last half

@@ -13,8 +13,8 @@ import (
 type Range struct{ Low, High float64 }
 
 // laws returns shapes of times with a squared coefficient of variation: lognormal,
-// gamma, and two values of which the longer is rare, less rare, and as frequent as
-// can be.
+// gamma, and three laws of two values, a short and a long one. The long one is drawn
+// once in a hundred, once in ten, and as often as it can be.
 func laws(scv float64) (list []*simulate.Shape) {
 	width := math.Log1p(scv)
 	lognormal := distuv.LogNormal{Mu: -width / 2, Sigma: math.Sqrt(width)}

@@ -8,7 +8,8 @@ import (
 	"github.com/weft-sdn/weft/api"
 )
 
-// leaving is a controller of two switches that are away, one of which comes back, and one that is not.
+// leaving is a controller with three switches. s1 and s3 are away, and s3 comes back just when it is
+// forgotten.
 type leaving struct {
 	northbound
 	forgot []string

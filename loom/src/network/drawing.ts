@@ -16,14 +16,14 @@ export interface View extends Point {
   k: number;
 }
 
-const heavy = 150; // nodes and more, of which a picture is moved with the map and drawn anew when it rests
+const heavy = 150; // from so many nodes on, a picture of them is moved, and drawn anew when the map rests
 const margin = 0.25; // of the box, that such a picture has around it
 const rest = 120; // milliseconds without a move
 const pace = 33; // milliseconds between pictures of packets
 const growth = 240; // milliseconds in which a new path grows
 const [zoomLeast, zoomMost, zoomFit] = [0.02, 8, 1.6];
 const [iconLeast, nameLeast, openLeast] = [11, 7.5, 70]; // half pixels of a switch with an icon and with a name; radius of a group that is open, of very many
-const many = 1000; // nodes, of which those of closed groups are not drawn
+const many = 1000; // from so many nodes on, those in closed groups are not drawn
 
 /** Drawing draws a scene on a canvas, its packets on another above it. */
 export class Drawing {

@@ -86,7 +86,7 @@ const (
 	PriorityCircuitYellow   = 30510 // that customers mark as discardable, by a meter of their own
 	PriorityCircuit         = 30500 // frames at an end: to their tunnel
 	PriorityCircuitRest     = 30400 // of an end that is a port where others have VLANs; above, in this order, discardable frames, broadcast and multicast of a vpws, control protocols, and those of maintenance end points
-	PriorityForeignProbe    = 30300 // on switches with ends of circuits: LLDP that is not our own, from elsewhere
+	PriorityForeignProbe    = 30300 // LLDP that is not our own and not a circuit's
 
 	// Of chains, below circuits and above virtual networks.
 	PriorityChainBack   = 29900 // what functions of chains send: IP packets to TableForward, probes to the controller
@@ -237,8 +237,8 @@ const (
 var writers = []Writer{
 	{Owner: OwnerDiscovery, Name: "discovery", Service: "discovery", Stage: true, Standing: true, Observed: true, Hybrid: true,
 		Priorities: []Priorities{
-			{Table: TableIngress, Base: PriorityProbe, Top: PriorityProbe, Doc: "LLDP to the controller; BDDP dropped"},
-			{Table: TableIngress, Base: PriorityForeignProbe, Top: PriorityForeignProbe, Doc: "on switches with ends of circuits: other LLDP than our own, to the controller"},
+			{Table: TableIngress, Base: PriorityProbe, Top: PriorityProbe, Doc: "our own LLDP to the controller; BDDP dropped"},
+			{Table: TableIngress, Base: PriorityForeignProbe, Top: PriorityForeignProbe, Doc: "other LLDP than our own, to the controller"},
 		}},
 	{Owner: OwnerOperator, Name: "operator", Service: "flowrules", Observed: true, Hybrid: true}, // any table and priority that no other has
 	{Name: "apps", Groups: Range{AppGroups, AppGroups + 1<<28 - 1}},                              // as the operator's, by cookies of their own

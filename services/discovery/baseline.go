@@ -11,49 +11,28 @@ import (
 	"github.com/weft-sdn/weft/object"
 )
 
-// A trap is which LLDP a switch gives to the controller.
-type trap int
-
-const (
-	trapAll  trap = iota // all of it, whatever other entries say
-	trapRest             // our own, and what circuits do not take
-	trapOurs             // our own only
-)
-
-// trapOf returns the trap of a switch. A hybrid node has circuits, or its routing, take what is not ours.
-func trapOf(hybrid, circuits bool) trap {
-	switch {
-	case hybrid:
-		return trapOurs
-	case circuits:
-		return trapRest
-	}
-	return trapAll
-}
-
-// baselineFlows returns the baseline flows of discovery: LLDP goes to the controller, and foreign BDDP is
-// dropped but on a hybrid node.
-func baselineFlows(sw flow.DPID, t trap) *api.SetStandingRequest {
-	lldp := flow.Entry{
+// baselineFlows returns the baseline flows of discovery: our own LLDP goes to the controller before anything else
+// gets it, and foreign LLDP where circuits do not take it; foreign BDDP is dropped. On a hybrid node, its routing
+// and its circuits take what is not ours. Whether a switch has circuits makes no difference, so that nothing has
+// to be known of them first.
+func baselineFlows(sw flow.DPID, hybrid bool) *api.SetStandingRequest {
+	toController := []flow.Action{flow.Output(flow.PortController)}
+	flows := []flow.Entry{{
 		Priority: flow.PriorityProbe, Cookie: flow.NewCookie(flow.OwnerDiscovery, 0, 1),
-		Match: flow.Match{}.WithEthType(flow.EthTypeLLDP), Apply: []flow.Action{flow.Output(flow.PortController)},
-	}
-	foreign := lldp
-	foreign.Priority, foreign.Cookie = flow.PriorityForeignProbe, flow.NewCookie(flow.OwnerDiscovery, 0, 3)
-	bddp := flow.Entry{
-		Priority: flow.PriorityProbe, Cookie: flow.NewCookie(flow.OwnerDiscovery, 0, 2),
-		Match: flow.Match{}.WithEthType(ethTypeBDDP),
+		Match: flow.Match{}.WithEthType(flow.EthTypeLLDP).WithEthSrcMasked(probeSource, probeSourceMask), Apply: toController,
+	}}
+	if !hybrid {
+		flows = append(flows, flow.Entry{
+			Priority: flow.PriorityProbe, Cookie: flow.NewCookie(flow.OwnerDiscovery, 0, 2),
+			Match: flow.Match{}.WithEthType(ethTypeBDDP),
+		}, flow.Entry{
+			Priority: flow.PriorityForeignProbe, Cookie: flow.NewCookie(flow.OwnerDiscovery, 0, 3),
+			Match: flow.Match{}.WithEthType(flow.EthTypeLLDP), Apply: toController,
+		})
 	}
 	req := &api.SetStandingRequest{Dpid: sw.String(), Owner: flow.OwnerDiscovery.String()}
-	if t != trapAll {
-		lldp.Match = lldp.Match.WithEthSrcMasked(probeSource, probeSourceMask)
-	}
-	req.Flows = append(req.Flows, api.NewFlowEntry(sw, &lldp))
-	if t != trapOurs {
-		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &bddp))
-	}
-	if t == trapRest {
-		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &foreign))
+	for i := range flows {
+		req.Flows = append(req.Flows, api.NewFlowEntry(sw, &flows[i]))
 	}
 	return req
 }
@@ -66,11 +45,10 @@ type baselineSender struct {
 	confirmed func(flow.DPID)
 	log       *slog.Logger
 
-	mu       sync.Mutex // guards the following
-	jobs     map[flow.DPID]*switchJob
-	circuits map[flow.DPID]bool // switches with ends of circuits
-	closed   bool               // close was called: start no more goroutines
-	running  sync.WaitGroup
+	mu      sync.Mutex // guards the following
+	jobs    map[flow.DPID]*switchJob
+	closed  bool // close was called: start no more goroutines
+	running sync.WaitGroup
 }
 
 // switchJob is the state of one connected switch.
@@ -78,31 +56,6 @@ type switchJob struct {
 	hybrid bool
 	stop   context.CancelFunc
 	again  chan struct{} // capacity one: send again
-}
-
-// setCircuits has the flows of a switch follow whether ends of circuits are there.
-func (k *baselineSender) setCircuits(sw flow.DPID, are bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.circuits[sw] == are {
-		return
-	}
-	if k.circuits == nil {
-		k.circuits = map[flow.DPID]bool{}
-	}
-	if delete(k.circuits, sw); are {
-		k.circuits[sw] = true
-	}
-	if j := k.jobs[sw]; j != nil {
-		object.Notify(j.again)
-	}
-}
-
-// trapOf returns the trap that a switch should have.
-func (k *baselineSender) trapOf(sw flow.DPID, j *switchJob) trap {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return trapOf(j.hybrid, k.circuits[sw])
 }
 
 // The pauses between attempts.
@@ -178,7 +131,7 @@ func (k *baselineSender) runSwitch(ctx context.Context, sw flow.DPID, j *switchJ
 func (k *baselineSender) sendFlows(ctx context.Context, sw flow.DPID, j *switchJob) bool {
 	var retry api.Retry
 	for {
-		resp, err := k.setFlows(ctx, baselineFlows(sw, k.trapOf(sw, j)))
+		resp, err := k.setFlows(ctx, baselineFlows(sw, j.hybrid))
 		if err == nil {
 			err = resp.Confirmed(1)
 		}

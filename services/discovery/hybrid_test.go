@@ -103,7 +103,7 @@ func TestHybridByConfiguration(t *testing.T) {
 
 // A customer's LLDP is not taken from a circuit; ours is.
 func TestHybridTrap(t *testing.T) {
-	req := baselineFlows(1, trapOf(true, true))
+	req := baselineFlows(1, true)
 	if len(req.Flows) != 1 || req.Flows[0].Priority != flow.PriorityProbe || req.Flows[0].Match["eth_src"] != "02:57:46:00:00:00/ff:ff:ff:00:00:00" {
 		t.Errorf("entries %v", req.Flows)
 	}

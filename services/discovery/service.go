@@ -170,12 +170,9 @@ func run(ctx context.Context, env *weft.Env) error {
 		}
 	})
 	weft.On(env, api.CircuitPortChangedEvent, func(_ context.Context, m *api.CircuitPortChanged) {
-		at, some := m.GetAt().Flow(), false
 		e.change(func(now int64, t *topology) {
-			t.setCustomer(now, at, uint16(m.GetVlan()), m.GetGone(), m.GetOam())
-			some = len(t.customers[at.Switch]) > 0
+			t.setCustomer(now, m.GetAt().Flow(), uint16(m.GetVlan()), m.GetGone(), m.GetOam())
 		})
-		k.setCircuits(at.Switch, some)
 	})
 	weft.On(env, api.PortUsedEvent, func(_ context.Context, m *api.PortUsed) {
 		if sw, err := flow.ParseDPID(m.GetDpid()); err == nil {

@@ -200,3 +200,27 @@ func TestStalledProcessMovesNobody(t *testing.T) {
 	r.run(time.Second, nil)
 	r.wantAt(mac(1), at(1, 1))
 }
+
+// A switch whose control channel is held up hears nobody: its hosts' silence moves them only once it has
+// answered an echo, and they have not been heard before that.
+func TestHeldUpSwitchMovesNobody(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		r := newRig(t, nil)
+		claim := udp(mac(1), mac(5), "10.0.0.1", "10.0.0.5")
+		claimant := r.responds(mac(1), at(2, 2), "10.0.0.1")
+		r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.9"))
+		r.host(newID(mac(1), 0)).answers = true
+		r.heldUp = 1
+		r.now += ms
+		r.refusedAs(unverified, at(2, 2), claim)
+		r.answerNow(claimant)
+		r.run(10*time.Second, claimant)
+		r.wantAt(mac(1), at(1, 1))
+		if answers { // what has waited in the channel arrives before the echo's answer
+			r.accept(at(1, 1), arpRequest(mac(1), "10.0.0.1", "10.0.0.9"))
+		}
+		r.heldUp = 0
+		r.run(time.Second, claimant)
+		r.wantAt(mac(1), map[bool]flow.Location{false: at(2, 2), true: at(1, 1)}[answers])
+	}
+}

@@ -25,6 +25,8 @@ import (
 //   - Any other claimant is in quarantine until its packets have come for Hold
 //     and the holder was not heard in that time.
 //
+// The silence of a holder counts only if its switch was heard after it (see silences).
+//
 // A port that is down needs no asking: the claimant has what it claims at once.
 // Until a claim is decided the claimant's packets are refused.
 type claim struct {
@@ -57,6 +59,7 @@ type claims struct {
 	shared
 	places    *places // the table's, as questions
 	questions *questions
+	silences  *silences
 	of        map[claimKey][]*claim
 	at        map[flow.Location]int // number of claims made at a port
 	due       deadline              // of the next decision or question
@@ -64,8 +67,8 @@ type claims struct {
 	lost      uint64                // events that were not, because too many waited
 }
 
-func newClaims(with shared, p *places, q *questions) claims {
-	return claims{shared: with, places: p, questions: q, of: map[claimKey][]*claim{}, at: map[flow.Location]int{}, due: math.MaxInt64}
+func newClaims(with shared, p *places, q *questions, silent *silences) claims {
+	return claims{shared: with, places: p, questions: q, silences: silent, of: map[claimKey][]*claim{}, at: map[flow.Location]int{}, due: math.MaxInt64}
 }
 
 const (
@@ -174,7 +177,15 @@ func (s *claims) judge(now int64, c *claim, d *flow.Decision) (why refusal, won 
 	case c.asked < 2 || now-c.last < verify/2:
 		return unverified, nil
 	case h.answers && (c.answered || c.assigned), c.first == 0 && c.heard-c.since >= hold:
-		return accepted, c
+		switch {
+		case s.silences.isHeard(h.at.Load().Switch, c.last+verify/2):
+			return accepted, c
+		case c.first != 0:
+			return spoofed, nil
+		case c.waiting:
+			return quarantined, nil
+		}
+		return unverified, nil
 	case c.first != 0:
 		if now-c.first >= int64(s.cfg.Age) {
 			s.forget(c)

@@ -32,6 +32,7 @@ type switchState struct {
 	gone      bool
 	awaited   bool  // hosts of an earlier run are there, and it has not connected yet
 	since     int64 // since when it is gone, or awaited
+	connected int64 // when it last connected
 	places    map[flow.Port]*place
 	macs      map[flow.Port]string // MAC addresses of its ports when it last connected
 	table     uint8                // flow table for routes
@@ -156,10 +157,12 @@ func (t *table) switchChanged(now int64, sw flow.DPID, connected bool, ports []*
 	if a.gone == connected || a.awaited {
 		a.gone, a.awaited, a.since = !connected, false, now
 	}
+	t.silences.forget(sw)
 	if !connected {
 		t.places.awaitSwitch(now+int64(t.cfg.SwitchGrace), sw, a)
 		return
 	}
+	a.connected = now
 	listed, macs := map[flow.Port]bool{}, make(map[flow.Port]string, len(ports))
 	for _, p := range ports {
 		n := flow.Port(p.GetPort())
@@ -199,6 +202,7 @@ func (t *table) forgetSwitch(sw flow.DPID) {
 	for _, p := range a.places {
 		t.vacate(p)
 	}
+	t.silences.forget(sw)
 	if a.isAway() {
 		delete(t.places.switches, sw)
 		t.places.shareCaches()

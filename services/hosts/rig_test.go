@@ -25,6 +25,7 @@ type rig struct {
 	roles  map[flow.Location]flow.PortRole // edge if not listed
 	asked  flow.Decision                   // questions to hosts
 	events []*api.HostChanged
+	heldUp flow.DPID // a switch that answers no echo
 }
 
 func newRig(t testing.TB, change func(*Config)) *rig {
@@ -68,7 +69,17 @@ func (r *rig) packet(l flow.Location, frame []byte) (*flow.PacketIn, flow.Verdic
 	in := r.packetIn(l, frame)
 	r.asked.Reset()
 	v := s(in, &r.asked)
+	r.echoes()
 	return in, v
+}
+
+// echoes has the switches answer the echoes that are wanted.
+func (r *rig) echoes() {
+	for _, dpid := range r.toEcho() {
+		if sw, _ := flow.ParseDPID(dpid); sw != r.heldUp {
+			r.recordEcho(r.now, r.now, sw)
+		}
+	}
 }
 
 // run lets time pass in steps of 25 ms; questions are answered by answer, if
@@ -83,6 +94,7 @@ func (r *rig) run(d time.Duration, answer func(to flow.Location, frame []byte)) 
 func (r *rig) step(answer func(to flow.Location, frame []byte)) {
 	d := &flow.Decision{}
 	r.advance(r.now, d)
+	r.echoes()
 	for i, o := range d.Outs {
 		if answer != nil {
 			answer(flow.Location{Switch: d.Ops[i].Switch, Port: flow.Port(o.Actions[0].Arg)}, o.Data)

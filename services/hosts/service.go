@@ -24,7 +24,7 @@ func Spec() weft.Spec {
 		Doc:  "knows which host is attached where, and its addresses",
 		Serves: weft.Methods(api.ListHosts, api.FindHost, api.BindHost, api.UnbindHost, api.ListBindings, api.SetPortSecurity, api.DeletePortSecurity,
 			api.SetHold, api.DeleteHold, api.ListHolds, api.ApproveHost, api.RevokeHost),
-		Calls:      weft.Methods(api.Send, api.SetStanding),
+		Calls:      weft.Methods(api.Send, api.SetStanding, api.EchoSwitches),
 		Subscribes: weft.Subjects(api.SwitchChangedEvent, api.SwitchForgottenEvent, api.PortChangedEvent, api.PortRoleChangedEvent, api.RolesSettledEvent, api.SegmentChangedEvent, api.FlowsObservedEvent, api.CircuitPortChangedEvent),
 		Optional:   []string{"tenants", "flowrules", "l2vpn"},
 		Publishes:  weft.Subjects(api.HostChangedEvent, api.HostsSettledEvent, api.HostClaimedEvent),
@@ -147,6 +147,11 @@ func run(ctx context.Context, env *weft.Env) error {
 	}
 	var work sync.WaitGroup
 	defer work.Wait()
+	work.Go(func() {
+		t.echo(ctx, func(ctx context.Context, r *api.EchoSwitchesRequest) (*api.EchoSwitchesResponse, error) {
+			return weft.Call(ctx, env, api.EchoSwitches, r)
+		})
+	})
 	work.Go(func() { announce(ctx, env, t, n) })
 	work.Go(func() { keep(ctx, env, t, s, b) })
 	work.Go(func() { k.Run(ctx) })

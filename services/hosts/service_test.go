@@ -15,6 +15,9 @@ func TestService(t *testing.T) {
 	wefttest.Run(t, Spec(), func(t *testing.T, h *wefttest.Harness) {
 		h.Configure("verify: 100ms\npenalty: 200ms\nport_grace: 50ms\nhold: 400ms")
 		asked := make(chan flow.DPID, 100)
+		wefttest.Fake(h, api.EchoSwitches, func(_ context.Context, r *api.EchoSwitchesRequest) (*api.EchoSwitchesResponse, error) {
+			return &api.EchoSwitchesResponse{Echoes: make([]*api.SwitchEcho, len(r.Dpids))}, nil
+		})
 		wefttest.Fake(h, api.Send, func(_ context.Context, d *flow.Decision) (*api.ApplyResult, error) {
 			select {
 			case asked <- d.Ops[0].Switch:

@@ -441,7 +441,7 @@ func TestConfigErrors(t *testing.T) {
 func TestMemory(t *testing.T) {
 	const s = int64(time.Second)
 	ports := map[flow.Port]memory{
-		1: {role: flow.RoleEdge, since: 7 * s}, 2: {role: flow.RoleEdge, since: 8 * s, host: true},
+		1: {role: flow.RoleEdge, since: 7 * s}, 2: {role: flow.RoleEdge, since: 8 * s, host: true}, 8: {role: flow.RoleEdge, since: 8 * s, quiet: true}, 9: {role: flow.RoleEdge, host: true, quiet: true},
 		3: {role: flow.RoleLink, far: at(0xa1, 7)}, 4: {far: at(0xa2, 8)}, 7: {far: at(0xa2, 9), since: 6 * s}, 70000: {role: flow.RoleLink, far: at(2, 1), out: true, latency: 5000, since: 9 * s, held: 10 * s},
 		5: {role: flow.RoleLink, far: at(3, 1), out: true, latency: 5000, since: 9 * s, trial: true}, 6: {far: at(3, 2), trial: true},
 	}
@@ -449,7 +449,7 @@ func TestMemory(t *testing.T) {
 	if err != nil || !maps.Equal(got, ports) {
 		t.Errorf("%v, %v", got, err)
 	}
-	for _, bad := range []string{"1 2", "x edge 1", "1 edge x", "1 edge 1 2", "1 link zz 1", "1 link 1 x", "1 link 1 1 1", "1 port 1", "1 was 1 x", "1 was 1 1 x", "1 was 1 1 1 1 1"} {
+	for _, bad := range []string{"1 2", "x edge 1", "1 edge x", "1 edge 1 2", "1 edge host", "1 edge 1 quiet host", "1 link zz 1", "1 link 1 x", "1 link 1 1 1", "1 port 1", "1 was 1 x", "1 was 1 1 x", "1 was 1 1 1 1 1"} {
 		if _, err := decodePorts([]byte(bad)); err == nil {
 			t.Errorf("%q is taken", bad)
 		}

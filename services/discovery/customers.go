@@ -57,6 +57,7 @@ func (t *topology) setCustomer(now int64, at flow.Location, vlan uint16, gone, o
 	if p.isCustomers() {
 		t.endTrials(now, p, "circuit")
 	}
-	p.rival = flow.Location{}
+	p.rival, p.quiet = flow.Location{}, 0
+	t.dirty[at.Switch] = struct{}{}
 	t.settleRole(now, p)
 }

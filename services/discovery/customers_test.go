@@ -48,6 +48,36 @@ func TestCustomers(t *testing.T) {
 	}
 }
 
+// TestCustomersRestart: a new run sends no probes to a customer who did not want them before l2vpn had time to
+// say so again; to others, and once the circuit is gone or wants them, it does.
+func TestCustomersRestart(t *testing.T) {
+	w := newWorld(t, nil)
+	w.topo.setCustomer(w.now, at(1, 3), 0, false, false)
+	w.switches(4, 1)
+	w.run(5 * time.Second)
+	for range 2 { // the second one starts before l2vpn has spoken to the first
+		w = w.restart(time.Second)
+		w.probed = map[flow.Location]int{}
+		w.switches(4, 1)
+		w.run(2 * time.Second)
+		if w.probed[at(1, 3)] > 0 || w.probed[at(1, 2)] == 0 {
+			t.Fatalf("probes by port after a restart: %v", w.probed)
+		}
+	}
+	w.topo.setCustomer(w.now, at(1, 3), 0, false, true)
+	w.run(5 * time.Second)
+	if w.probed[at(1, 3)] == 0 {
+		t.Error("the customer wants probes, and gets none")
+	}
+	w = w.restart(time.Second)
+	w.probed = map[flow.Location]int{}
+	w.switches(4, 1)
+	w.run(time.Minute)
+	if w.probed[at(1, 3)] == 0 {
+		t.Error("the circuit is gone, and the port is not probed")
+	}
+}
+
 // TestCustomersTrap: a customer's LLDP is its circuit's before the controller gets it, and our own never is.
 func TestCustomersTrap(t *testing.T) {
 	req := baselineFlows(1, false)

@@ -134,7 +134,7 @@ func (h *history) memories(now int64, id flow.DPID) (map[flow.Port]memory, bool)
 			ports[p.at.Port] = m
 		case p.role == flow.RoleEdge:
 			p.saved = p.view.host.Load()
-			ports[p.at.Port] = memory{role: flow.RoleEdge, since: p.hosts, host: p.saved}
+			ports[p.at.Port] = memory{role: flow.RoleEdge, since: p.hosts, host: p.saved, quiet: p.quiet > now || !p.isProbed()}
 		}
 	}
 	return ports, true

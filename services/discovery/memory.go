@@ -22,10 +22,11 @@ type memory struct {
 	held    int64 // link: dampened until then, 0 if not
 	trial   bool  // link or former link: it was on trial
 	host    bool  // edge: hosts have sent there
+	quiet   bool  // edge: a circuit did not want probes there
 }
 
 // encodePorts writes the memories of the ports of a switch, one line each:
-// "PORT edge SINCE [host]", "PORT link DPID PORT [LATENCY SINCE HELD] [trial]" or
+// "PORT edge SINCE [host] [quiet]", "PORT link DPID PORT [LATENCY SINCE HELD] [trial]" or
 // "PORT was DPID PORT [DOWN] [trial]"; times in seconds since 1970, the latency in microseconds.
 func encodePorts(ports map[flow.Port]memory) []byte {
 	lines := make([]string, 0, len(ports))
@@ -41,8 +42,13 @@ func encodePorts(ports map[flow.Port]memory) []byte {
 			if m.since != 0 {
 				line += fmt.Sprintf(" %d", seconds(m.since))
 			}
-		case m.host:
-			line += " host"
+		default:
+			if m.host {
+				line += " host"
+			}
+			if m.quiet {
+				line += " quiet"
+			}
 		}
 		if m.trial {
 			line += " trial"
@@ -84,17 +90,25 @@ func decodePorts(b []byte) (map[flow.Port]memory, error) {
 
 // decodeMemory parses the fields after the port in a line.
 func decodeMemory(kind string, f []string) (m memory, err error) {
+	if kind == "edge" {
+		for i, word := range []string{"quiet", "host"} {
+			if last := len(f) - 1; f[last] == word && last > 0 {
+				m.quiet, m.host, f = m.quiet || i == 0, m.host || i == 1, f[:last]
+			}
+		}
+	}
 	var n [5]int64
 	for i := range f {
-		if i < len(n) && !(kind != "edge" && i == 0) && f[i] != "host" && err == nil {
+		if i < len(n) && !(kind != "edge" && i == 0) && err == nil {
 			n[i], err = strconv.ParseInt(f[i], 10, 64)
 		}
 	}
 	switch {
 	case err != nil:
 		return m, err
-	case kind == "edge" && (len(f) == 1 || len(f) == 2 && f[1] == "host"):
-		return memory{role: flow.RoleEdge, since: n[0] * int64(time.Second), host: len(f) == 2}, nil
+	case kind == "edge" && len(f) == 1:
+		m.role, m.since = flow.RoleEdge, n[0]*int64(time.Second)
+		return m, nil
 	case kind == "was" && (len(f) == 2 || len(f) == 3):
 		sw, err := flow.ParseDPID(f[0])
 		return memory{role: flow.RoleUnsettled, far: flow.Location{Switch: sw, Port: flow.Port(n[1])}, since: n[2] * int64(time.Second)}, err
@@ -103,5 +117,5 @@ func decodeMemory(kind string, f []string) (m memory, err error) {
 		return memory{role: flow.RoleLink, far: flow.Location{Switch: sw, Port: flow.Port(n[1])}, out: len(f) == 5,
 			latency: n[2] * 1000, since: n[3] * int64(time.Second), held: n[4] * int64(time.Second)}, err
 	}
-	return m, fmt.Errorf("want edge SINCE [host], link DPID PORT [LATENCY SINCE HELD] or was DPID PORT [DOWN]")
+	return m, fmt.Errorf("want edge SINCE [host] [quiet], link DPID PORT [LATENCY SINCE HELD] or was DPID PORT [DOWN]")
 }

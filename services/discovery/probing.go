@@ -55,7 +55,7 @@ func (g *probing) appendDue(now int64, dp *datapath, jobs []job) []job {
 		hold = dp.since + trapHope + trapHopeEach*int64(len(g.order))
 	}
 	for _, p := range dp.ports {
-		if !p.up || !p.isProbed() || p.refusing.isSilenced(now) {
+		if !p.up || p.quiet > now || !p.isProbed() || p.refusing.isSilenced(now) {
 			continue
 		}
 		if p.soon != 0 {

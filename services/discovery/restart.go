@@ -29,6 +29,9 @@ func (t *topology) recallPort(now int64, p *port) {
 	case m.role == flow.RoleEdge:
 		p.edge, p.hosts = true, m.since
 		p.view.host.Store(m.host)
+		if m.quiet {
+			p.quiet = now + doubtFor // by then l2vpn has said what circuits are there
+		}
 		delete(t.past, p.at)
 	default:
 		q := t.at(m.far)

@@ -24,6 +24,7 @@ type prober struct {
 	sent       int   // probes since the last burst began
 	told       int   // of these, the probes that the southbound has sent
 	waits      bool  // it waits in the pace
+	quiet      int64 // no probes until then
 	unanswered int   // probes sent since the last one that arrived
 }
 

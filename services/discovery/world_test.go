@@ -21,6 +21,7 @@ type world struct {
 	wires  map[flow.Location][]flow.Location // where what leaves a port arrives
 	delay  int64
 	sent   int
+	probed map[flow.Location]int // probes sent by port; nil: not counted
 	refuse map[refusal]int
 	deaf   bool                                     // probes do not arrive, but are handed to hold
 	hold   func(src, dst flow.Location, sent int64) // where deaf
@@ -84,7 +85,9 @@ func (w *world) run(d time.Duration) {
 			if w.away[j.at.Switch] {
 				continue
 			}
-			w.sent++
+			if w.sent++; w.probed != nil {
+				w.probed[j.at]++
+			}
 			w.topo.recordSent(w.now, []*port{j.port}, w.now)
 			for _, far := range w.wires[j.at] {
 				if w.away[far.Switch] || w.stalled[j.at.Switch] || w.stalled[far.Switch] {

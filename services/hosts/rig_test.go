@@ -75,9 +75,9 @@ func (r *rig) packet(l flow.Location, frame []byte) (*flow.PacketIn, flow.Verdic
 
 // echoes has the switches answer the echoes that are wanted.
 func (r *rig) echoes() {
-	for _, dpid := range r.toEcho() {
+	for _, dpid := range r.silences.toEcho() {
 		if sw, _ := flow.ParseDPID(dpid); sw != r.heldUp {
-			r.recordEcho(r.now, r.now, sw)
+			r.silences.recordEcho(r.now, r.now, sw)
 		}
 	}
 }

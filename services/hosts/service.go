@@ -148,7 +148,7 @@ func run(ctx context.Context, env *weft.Env) error {
 	var work sync.WaitGroup
 	defer work.Wait()
 	work.Go(func() {
-		t.echo(ctx, func(ctx context.Context, r *api.EchoSwitchesRequest) (*api.EchoSwitchesResponse, error) {
+		t.silences.run(ctx, func(ctx context.Context, r *api.EchoSwitchesRequest) (*api.EchoSwitchesResponse, error) {
 			return weft.Call(ctx, env, api.EchoSwitches, r)
 		})
 	})

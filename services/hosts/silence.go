@@ -13,13 +13,16 @@ import (
 // questions and answers wait there, and no host can be heard. So a host counts as silent only if its switch has
 // answered an echo that was sent after the host had had time to answer. mu guards the maps.
 type silences struct {
+	shared
+	places *places
+	heard  func(now int64) // called with mu held when a switch has answered
 	wanted map[flow.DPID]struct{}
 	since  map[flow.DPID]int64 // when the last echo was sent that the switch has answered
 	wake   chan struct{}       // capacity one: some are wanted
 }
 
-func newSilences() silences {
-	return silences{map[flow.DPID]struct{}{}, map[flow.DPID]int64{}, make(chan struct{}, 1)}
+func newSilences(with shared, p *places, heard func(now int64)) silences {
+	return silences{with, p, heard, map[flow.DPID]struct{}{}, map[flow.DPID]int64{}, make(chan struct{}, 1)}
 }
 
 // isHeard reports whether a switch has answered an echo that was sent at a time or later. If it has not, it is sent one.
@@ -44,46 +47,46 @@ const (
 )
 
 // toEcho returns the switches that are to be sent an echo.
-func (t *table) toEcho() (dpids []string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for sw := range t.silences.wanted {
+func (s *silences) toEcho() (dpids []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for sw := range s.wanted {
 		if len(dpids) == echoesAtOnce {
-			object.Notify(t.silences.wake)
+			object.Notify(s.wake)
 			break
 		}
 		dpids = append(dpids, sw.String())
-		delete(t.silences.wanted, sw)
+		delete(s.wanted, sw)
 	}
 	return dpids
 }
 
 // recordEcho records that a switch has answered an echo that was sent at a time.
-func (t *table) recordEcho(now, sent int64, sw flow.DPID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if a := t.places.switches[sw]; a != nil && !a.gone && sent >= a.connected {
-		t.silences.since[sw] = sent
-		t.claims.due.moveUp(now)
+func (s *silences) recordEcho(now, sent int64, sw flow.DPID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a := s.places.switches[sw]; a != nil && !a.gone && sent >= a.connected {
+		s.since[sw] = sent
+		s.heard(now)
 	}
 }
 
-// echo sends switches the echoes that are wanted, until ctx ends. Who still wants one that was not answered asks again.
-func (t *table) echo(ctx context.Context, send func(context.Context, *api.EchoSwitchesRequest) (*api.EchoSwitchesResponse, error)) {
+// run sends switches the echoes that are wanted, until ctx ends. Who still wants one that was not answered asks again.
+func (s *silences) run(ctx context.Context, send func(context.Context, *api.EchoSwitchesRequest) (*api.EchoSwitchesResponse, error)) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.silences.wake:
+		case <-s.wake:
 		}
-		dpids, sent := t.toEcho(), now()
+		dpids, sent := s.toEcho(), now()
 		r, err := send(ctx, &api.EchoSwitchesRequest{Dpids: dpids, DeadlineUs: uint64(echoPatience.Microseconds())})
 		if err != nil {
 			continue
 		}
 		for i, e := range r.GetEchoes() {
 			if sw, err := flow.ParseDPID(dpids[i]); err == nil && e.GetError() == "" {
-				t.recordEcho(now(), sent, sw)
+				s.recordEcho(now(), sent, sw)
 			}
 		}
 	}

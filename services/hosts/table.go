@@ -49,7 +49,7 @@ func newTable(cfg *Config) *table {
 	t.questions = questions{shared: t.shared, probes: probes.Uint64(), due: math.MaxInt64}
 	t.notices = notices{places: &t.places, questions: &t.questions, due: map[formerKey]*notice{}}
 	t.permits = permits{shared: t.shared, places: &t.places, questions: &t.questions, changed: map[flow.DPID]map[id]struct{}{}}
-	t.silences = newSilences()
+	t.silences = newSilences(t.shared, &t.places, func(now int64) { t.claims.due.moveUp(now) })
 	t.claims = newClaims(t.shared, &t.places, &t.questions, &t.silences)
 	t.bindings = newBindings(t.shared, &t.places, &t.claims)
 	t.enforcement = enforcement{shared: t.shared, bindings: &t.bindings, keepers: map[flow.DPID]*api.Switch{}, beyond: map[flow.DPID]id{}}

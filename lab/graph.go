@@ -51,7 +51,7 @@ func (g Graph) Text(w io.Writer) error {
 		wide = max(wide, len(s.Name))
 	}
 	for _, s := range g.Topology.Switches {
-		fmt.Fprintf(&b, "%-*s %s  %s\n", wide, s.Name, s.DPID, strings.Join(ports[s.Name], "  "))
+		fmt.Fprintf(&b, "%-*s %s  %s\n", wide, s.Name, knownAs(&s), strings.Join(ports[s.Name], "  "))
 	}
 	for _, h := range g.Topology.Hosts {
 		wide = max(wide, len(h.Name))
@@ -73,12 +73,20 @@ func (g Graph) Text(w io.Writer) error {
 	return err
 }
 
+// knownAs returns by what controllers know a switch, or the kind of one that they do not know.
+func knownAs(s *topology.Switch) string {
+	if s.DPID == 0 {
+		return string(s.Kind)
+	}
+	return fmt.Sprintf("dpid %x", uint64(s.DPID))
+}
+
 // DOT writes the graph in Graphviz's language.
 func (g Graph) DOT(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "graph %q {\n  layout=neato; overlap=false; splines=true;\n", g.Topology.Name)
 	for _, s := range g.Topology.Switches {
-		fmt.Fprintf(&b, "  %q [shape=circle, style=filled, fillcolor=lightblue, tooltip=\"dpid %s\"];\n", s.Name, s.DPID)
+		fmt.Fprintf(&b, "  %q [shape=circle, style=filled, fillcolor=lightblue, tooltip=\"%s\"];\n", s.Name, knownAs(&s))
 	}
 	for _, h := range g.Topology.Hosts {
 		fmt.Fprintf(&b, "  %q [shape=box, tooltip=\"%s\"];\n", h.Name, hostAddress(&h))
@@ -153,7 +161,7 @@ func (g Graph) SVG(w io.Writer) error {
 	}
 	for _, s := range g.Topology.Switches {
 		p := at[s.Name]
-		fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="15" fill="#cde6f7" stroke="#357"><title>%s dpid %s</title></circle>`, p.x, p.y, s.Name, s.DPID)
+		fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="15" fill="#cde6f7" stroke="#357"><title>%s, %s</title></circle>`, p.x, p.y, s.Name, knownAs(&s))
 		fmt.Fprintf(&b, `<text x="%.1f" y="%.1f">%s</text>`+"\n", p.x, p.y+4, s.Name)
 	}
 	for i := range g.Topology.Hosts {

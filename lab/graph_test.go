@@ -50,6 +50,23 @@ func TestGraphOutputs(t *testing.T) {
 	}
 }
 
+// A router, which no controller knows, is named by its kind, and a switch by a short DPID.
+func TestGraphIdentities(t *testing.T) {
+	topo, err := topology.Parse("r.yaml", []byte("switches: [{name: r1, kind: router}, {name: s1, kind: hybrid, dpid: 0x1f}]\nlinks: [{a: r1, b: s1}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := GraphOf(topo).Text(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"r1 router  ", "s1 dpid 1f  "} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in:\n%s", want, text.String())
+		}
+	}
+}
+
 // No two switches of a drawing lie on each other.
 func TestDrawingsDoNotOverlap(t *testing.T) {
 	for _, spec := range []string{"demo", "fattree:4", "tree:3,2", "linear:8", "ring:12", "random:30,3,1", "msn-fig13"} {

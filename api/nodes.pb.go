@@ -224,6 +224,11 @@ type NodePort struct {
 	Error string `protobuf:"bytes,8,opt,name=error,proto3" json:"error,omitempty"`
 	// How often its BFD session is set to send, in milliseconds; 0: it has none.
 	BfdIntervalMs uint32 `protobuf:"varint,9,opt,name=bfd_interval_ms,json=bfdIntervalMs,proto3" json:"bfd_interval_ms,omitempty"`
+	// Its internal port, which leads to the node's routing; 0: it has none.
+	Internal uint32 `protobuf:"varint,10,opt,name=internal,proto3" json:"internal,omitempty"`
+	// The Ethernet address of the interface of the routing to which the internal port leads;
+	// empty: there is none, or it is not known yet.
+	RoutedMac     string `protobuf:"bytes,11,opt,name=routed_mac,json=routedMac,proto3" json:"routed_mac,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -319,6 +324,20 @@ func (x *NodePort) GetBfdIntervalMs() uint32 {
 		return x.BfdIntervalMs
 	}
 	return 0
+}
+
+func (x *NodePort) GetInternal() uint32 {
+	if x != nil {
+		return x.Internal
+	}
+	return 0
+}
+
+func (x *NodePort) GetRoutedMac() string {
+	if x != nil {
+		return x.RoutedMac
+	}
+	return ""
 }
 
 // What ReportNodes is asked. InvalidArgument if something in it is wrong.
@@ -1152,7 +1171,7 @@ const file_nodes_proto_rawDesc = "" +
 	"\tospf_full\x18\x01 \x01(\rR\bospfFull\x12\x1d\n" +
 	"\n" +
 	"ospf6_full\x18\x02 \x01(\rR\tospf6Full\x12#\n" +
-	"\rospf_expected\x18\x03 \x01(\rR\fospfExpected\"\xdf\x01\n" +
+	"\rospf_expected\x18\x03 \x01(\rR\fospfExpected\"\x9a\x02\n" +
 	"\bNodePort\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\rR\x04port\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -1162,7 +1181,11 @@ const file_nodes_proto_rawDesc = "" +
 	"\x03bfd\x18\x06 \x01(\tR\x03bfd\x12\x1b\n" +
 	"\tbfd_flaps\x18\a \x01(\rR\bbfdFlaps\x12\x14\n" +
 	"\x05error\x18\b \x01(\tR\x05error\x12&\n" +
-	"\x0fbfd_interval_ms\x18\t \x01(\rR\rbfdIntervalMs\"U\n" +
+	"\x0fbfd_interval_ms\x18\t \x01(\rR\rbfdIntervalMs\x12\x1a\n" +
+	"\binternal\x18\n" +
+	" \x01(\rR\binternal\x12\x1d\n" +
+	"\n" +
+	"routed_mac\x18\v \x01(\tR\troutedMac\"U\n" +
 	"\x12ReportNodesRequest\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12)\n" +
 	"\x05nodes\x18\x02 \x03(\v2\x13.weft.v1.NodeReportR\x05nodes\"@\n" +

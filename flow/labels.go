@@ -11,6 +11,8 @@ const LabelMax = 1<<20 - 1
 
 // The ranges of labels, by what they stand for.
 const (
+	ExplicitNullIPv4  uint32 = 0  // an IPv4 packet to be routed by what is inside (RFC 3032 §2.1)
+	ExplicitNullIPv6  uint32 = 2  // an IPv6 packet
 	TunnelLabels      uint32 = 16 // of label-switched paths
 	TunnelLabelsLast  uint32 = 199_999
 	CircuitLabels     uint32 = 200_000 // of circuits, under those of tunnels

@@ -62,6 +62,7 @@ const (
 	OwnerLabels     Owner = 16
 	OwnerSCP        Owner = 18
 	OwnerChains     Owner = 19
+	OwnerSteers     Owner = 23
 	OwnerNeighbours Owner = 21
 )
 
@@ -108,8 +109,12 @@ const (
 
 	// Of hybrid nodes themselves, not of the controller (package node): below what
 	// services have for a port.
-	PriorityCoexistGuard = 201 // from customers: what is of the nodes' routing, dropped
+	PriorityCoexistGuard = 210 // from customers: what is of the nodes' routing, dropped
 	PriorityCoexist      = 200 // what comes by a port, to the node's routing, and back
+
+	// Between these two, so that nothing that is guarded is steered.
+	PrioritySteerNot = 202 // neighbour discovery, and what is for the link itself: to the node's routing
+	PrioritySteer    = 201 // what customers send and is steered: into a tunnel
 
 	PriorityBindingTrusted   = 6 // ports that are not edge ports; neighbour discovery, which the controller judges
 	PriorityBindingSource    = 5 // a bound IP address of its host
@@ -130,6 +135,7 @@ const (
 	PriorityCircuitProbe = 1100 // in TableLabels: probes of a circuit
 	PriorityLabel        = 1000 // of tunnels
 	PriorityCircuitLabel = 900  // of circuits
+	PrioritySteered      = 890  // steered packets at the end of their tunnel: to the node's routing
 	PriorityLANSelf      = 830  // of a vpls: to an address at the end that they came from, dropped
 	PriorityLANKnown     = 820  // to an address that is known; of payload ip: IPv4, ARP and IPv6
 	PriorityLANFlood     = 810  // others: to all; of payload ip: dropped
@@ -249,7 +255,8 @@ var writers = []Writer{
 		Meters: Range{TenantMeters, TenantMeters + 1<<16 - 1}},
 	{Name: "node", // by cookies of their own
 		Priorities: []Priorities{
-			{Table: TableIngress, Base: PriorityCoexist, Top: PriorityCoexistGuard, Doc: "hybrid nodes: between a port and the node's IP routing; of customers, the routing's protocols dropped"},
+			{Table: TableIngress, Base: PriorityCoexist, Top: PriorityCoexist, Doc: "hybrid nodes: between a port and the node's IP routing"},
+			{Table: TableIngress, Base: PriorityCoexistGuard, Top: PriorityCoexistGuard, Doc: "of customers, the routing's protocols dropped"},
 		}},
 	{Owner: OwnerLabels, Name: "labels", Service: "tunnels", Standing: true, Observed: true, Hybrid: true,
 		Priorities: []Priorities{
@@ -257,6 +264,11 @@ var writers = []Writer{
 			{Table: TableLabels, Base: PriorityLabel, Top: PriorityLabel, Doc: "tunnels: the next label, or none before the tail"},
 		},
 		Groups: Range{TunnelGroups, TunnelGroups + 1<<24 - 1}},
+	{Owner: OwnerSteers, Name: "steers", Service: "tunnels", Standing: true, Observed: true, Policy: true, Hybrid: true,
+		Priorities: []Priorities{
+			{Table: TableIngress, Base: PrioritySteer, Top: PrioritySteerNot, Doc: "steers: IP packets of customers, into a tunnel; above, neighbour discovery and link-local addresses, to the node's routing"},
+			{Table: TableLabels, Base: PrioritySteered, Top: PrioritySteered, Doc: "steers: at the tail, the label taken off, and to the node's routing"},
+		}},
 	{Owner: OwnerCircuits, Name: "circuits", Service: "l2vpn", Stage: true, Standing: true, Observed: true, Hybrid: true,
 		Priorities: []Priorities{
 			{Table: TableIngress, Base: PriorityCircuitRing, Top: PriorityCircuitRing, Doc: "circuits: probes that a customer has passed on from one end to another, to the controller"},

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
@@ -34,11 +36,12 @@ type keeping struct {
 	roads roads
 	kick  chan struct{} // a database has changed
 
-	mu      sync.Mutex                      // guards the following
-	routing atomic.Pointer[api.NodeRouting] // nil: not known
-	told    *api.NodeReport                 // the last report that was taken; nil: none
-	version uint64                          // of what is wanted
-	problem map[uint32]string               // by port: why it is not as it is wanted
+	mu      sync.Mutex                        // guards the following
+	routing atomic.Pointer[api.NodeRouting]   // nil: not known
+	macs    atomic.Pointer[map[string]string] // by the interfaces of the routing; nil: not known
+	told    *api.NodeReport                   // the last report that was taken; nil: none
+	version uint64                            // of what is wanted
+	problem map[uint32]string                 // by port: why it is not as it is wanted
 }
 
 // agent reports nodes and does what is wanted of them.
@@ -174,10 +177,10 @@ func (k *keeping) describe() *api.NodeReport {
 	k.mu.Lock()
 	problems := k.problem
 	k.mu.Unlock()
-	add := func(number uint16, name string, role flow.PortRole) {
+	add := func(number uint16, name string, role flow.PortRole) *api.NodePort {
 		i, there := k.db.iface(name)
 		if !there {
-			return
+			return &api.NodePort{}
 		}
 		p := &api.NodePort{Port: uint32(number), Name: name, Role: role.String(), Mtu: uint32(max(i.mtu, 0)), Carrier: i.linkState == "up",
 			Bfd: i.bfdStatus["state"], Error: problems[uint32(number)]}
@@ -194,13 +197,19 @@ func (k *keeping) describe() *api.NodeReport {
 			p.Error = printable(i.problem)
 		}
 		r.Ports = append(r.Ports, p)
+		return p
 	}
+	macs := k.macs.Load()
 	for _, p := range k.Ports {
 		role := flow.RoleLink
 		if p.Customer {
 			role = flow.RoleAccess
 		}
-		add(p.Port, p.Interface, role)
+		m := add(p.Port, p.Interface, role)
+		m.Internal = uint32(p.Internal)
+		if macs != nil {
+			m.RoutedMac = (*macs)[p.routed()]
+		}
 		add(p.Internal, p.InternalInterface, flow.RoleInternal)
 	}
 	for _, p := range k.Access {
@@ -298,6 +307,9 @@ func (a *agent) keepRouting(ctx context.Context) {
 	pause := every / time.Duration(len(a.nodes))
 	for {
 		for _, k := range a.nodes {
+			if macs, err := k.routedMACs(); err == nil {
+				k.macs.Store(&macs)
+			}
 			if k.Routing != "" {
 				k.routing.Store(k.ask(ctx))
 			}
@@ -306,6 +318,31 @@ func (a *agent) keepRouting(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// routedMACs returns the Ethernet addresses of the interfaces of a node's routing, by name.
+func (k *keeping) routedMACs() (map[string]string, error) {
+	macs := map[string]string{}
+	ns, err := namespace(k.RoutingNamespace)
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
+	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	links, err := h.LinkList()
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range links {
+		if mac := l.Attrs().HardwareAddr; len(mac) == len(flow.MAC{}) {
+			macs[l.Attrs().Name] = flow.MAC(mac).String()
+		}
+	}
+	return macs, nil
 }
 
 // ask asks the routing of a node; nil if it does not answer.

@@ -72,6 +72,10 @@ func checkNode(n *api.NodeReport) error {
 			return fmt.Errorf("port %d: bfd %.20q: want admin_down, down, init, up or nothing", p.Port, p.Bfd)
 		case p.Mtu > mostMTU:
 			return fmt.Errorf("port %d: mtu %d: want at most %d", p.Port, p.Mtu, mostMTU)
+		case p.Internal != 0 && !flow.Port(p.Internal).Physical():
+			return fmt.Errorf("port %d: internal %d: want the number of a port", p.Port, p.Internal)
+		case p.RoutedMac != "" && !unicastMAC(p.RoutedMac):
+			return fmt.Errorf("port %d: routed_mac %.20q: want the Ethernet address of an interface", p.Port, p.RoutedMac)
 		}
 		if err := text("name of a port", p.Name, mostName); err != nil {
 			return err
@@ -89,6 +93,11 @@ func text(key, s string, most int) error {
 		return fmt.Errorf("%s: %.80q: want at most %d octets, without control characters", key, s, most)
 	}
 	return nil
+}
+
+func unicastMAC(s string) bool {
+	mac, err := flow.ParseMAC(s)
+	return err == nil && mac != flow.MAC{} && mac[0]&1 == 0
 }
 
 func knownRole(r string) bool {

@@ -453,6 +453,13 @@ var (
 	RerouteTunnels = Method[RerouteTunnelsRequest, RerouteTunnelsResponse]{"tunnels.RerouteTunnels"}
 	// The tunnels, by name.
 	ListTunnels = Method[ListTunnelsRequest, ListTunnelsResponse]{"tunnels.ListTunnels"}
+	// Makes a steer, or replaces the one of that name. Answers when the switches have confirmed
+	// it, or at the latest after the configured time.
+	SetSteer = Method[SetSteerRequest, Steer]{"tunnels.SetSteer"}
+	// Removes a steer. It is no error if there is none of that name.
+	DeleteSteer = Method[DeleteSteerRequest, DeleteSteerResponse]{"tunnels.DeleteSteer"}
+	// The steers, by name, with what their entries have counted.
+	ListSteers = Method[ListSteersRequest, ListSteersResponse]{"tunnels.ListSteers"}
 )
 
 // methods are all methods of the .proto files.
@@ -609,6 +616,9 @@ var methods = []AnyMethod{
 	OptimiseTunnels,
 	RerouteTunnels,
 	ListTunnels,
+	SetSteer,
+	DeleteSteer,
+	ListSteers,
 }
 
 // The events. Each has one publisher: the service of its prefix.

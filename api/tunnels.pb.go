@@ -1681,6 +1681,350 @@ func (x *ListTunnelsResponse) GetTunnels() []*Tunnel {
 	return nil
 }
 
+// Steer: IP packets that customers send to the hybrid node at the head of a tunnel go through it, and
+// the node at its tail routes them on. While the tunnel is down they go by plain IP.
+type Steer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Letters, digits, '-', '_' and '.'; at most 63.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// An operator's tunnel of transport mpls, between two hybrid nodes.
+	Tunnel string `protobuf:"bytes,2,opt,name=tunnel,proto3" json:"tunnel,omitempty"`
+	// Its head, by its datapath identifier; empty: as the tunnel has it.
+	At string `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
+	// Which packets, at least one of: in_port, eth_src, eth_type (0x0800 or 0x86dd), ip_dscp, ip_proto,
+	// addresses, and ports of TCP, UDP and SCTP, as in FlowEntry. Without eth_type, both versions of IP.
+	Match map[string]string `protobuf:"bytes,4,rep,name=match,proto3" json:"match,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Its number, in the cookies of its entries.
+	Id uint32 `protobuf:"varint,5,opt,name=id,proto3" json:"id,omitempty"`
+	// up, or down: its packets go by plain IP.
+	State string `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`
+	// Why it is not up.
+	Reason string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Packets that its entries have led into the tunnel since they were made, which is anew when the tunnel
+	// comes up again. Absent: the switch has not said.
+	Packets *uint64 `protobuf:"varint,8,opt,name=packets,proto3,oneof" json:"packets,omitempty"`
+	// Their octets, with the Ethernet header.
+	Bytes         *uint64 `protobuf:"varint,9,opt,name=bytes,proto3,oneof" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Steer) Reset() {
+	*x = Steer{}
+	mi := &file_tunnels_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Steer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Steer) ProtoMessage() {}
+
+func (x *Steer) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Steer.ProtoReflect.Descriptor instead.
+func (*Steer) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Steer) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Steer) GetTunnel() string {
+	if x != nil {
+		return x.Tunnel
+	}
+	return ""
+}
+
+func (x *Steer) GetAt() string {
+	if x != nil {
+		return x.At
+	}
+	return ""
+}
+
+func (x *Steer) GetMatch() map[string]string {
+	if x != nil {
+		return x.Match
+	}
+	return nil
+}
+
+func (x *Steer) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Steer) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Steer) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Steer) GetPackets() uint64 {
+	if x != nil && x.Packets != nil {
+		return *x.Packets
+	}
+	return 0
+}
+
+func (x *Steer) GetBytes() uint64 {
+	if x != nil && x.Bytes != nil {
+		return *x.Bytes
+	}
+	return 0
+}
+
+// What SetSteer is asked. InvalidArgument if something in it is wrong; NotFound if there is no such tunnel;
+// FailedPrecondition if it does not lead from one hybrid node to another by labels, or if packets
+// would match another steer of the node, too; ResourceExhausted if there are as many as tunnels.steers.
+type SetSteerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is wanted. What the service gives is not looked at.
+	Steer         *Steer `protobuf:"bytes,1,opt,name=steer,proto3" json:"steer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetSteerRequest) Reset() {
+	*x = SetSteerRequest{}
+	mi := &file_tunnels_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetSteerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetSteerRequest) ProtoMessage() {}
+
+func (x *SetSteerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetSteerRequest.ProtoReflect.Descriptor instead.
+func (*SetSteerRequest) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *SetSteerRequest) GetSteer() *Steer {
+	if x != nil {
+		return x.Steer
+	}
+	return nil
+}
+
+// What DeleteSteer is asked.
+type DeleteSteerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the steer.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteSteerRequest) Reset() {
+	*x = DeleteSteerRequest{}
+	mi := &file_tunnels_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteSteerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteSteerRequest) ProtoMessage() {}
+
+func (x *DeleteSteerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteSteerRequest.ProtoReflect.Descriptor instead.
+func (*DeleteSteerRequest) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *DeleteSteerRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// The answer of DeleteSteer.
+type DeleteSteerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether there was one.
+	Deleted       bool `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteSteerResponse) Reset() {
+	*x = DeleteSteerResponse{}
+	mi := &file_tunnels_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteSteerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteSteerResponse) ProtoMessage() {}
+
+func (x *DeleteSteerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteSteerResponse.ProtoReflect.Descriptor instead.
+func (*DeleteSteerResponse) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *DeleteSteerResponse) GetDeleted() bool {
+	if x != nil {
+		return x.Deleted
+	}
+	return false
+}
+
+// What ListSteers is asked.
+type ListSteersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSteersRequest) Reset() {
+	*x = ListSteersRequest{}
+	mi := &file_tunnels_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSteersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSteersRequest) ProtoMessage() {}
+
+func (x *ListSteersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSteersRequest.ProtoReflect.Descriptor instead.
+func (*ListSteersRequest) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{25}
+}
+
+// The answer of ListSteers.
+type ListSteersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Steers        []*Steer `protobuf:"bytes,1,rep,name=steers,proto3" json:"steers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSteersResponse) Reset() {
+	*x = ListSteersResponse{}
+	mi := &file_tunnels_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSteersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSteersResponse) ProtoMessage() {}
+
+func (x *ListSteersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_tunnels_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSteersResponse.ProtoReflect.Descriptor instead.
+func (*ListSteersResponse) Descriptor() ([]byte, []int) {
+	return file_tunnels_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ListSteersResponse) GetSteers() []*Steer {
+	if x != nil {
+		return x.Steers
+	}
+	return nil
+}
+
 var File_tunnels_proto protoreflect.FileDescriptor
 
 const file_tunnels_proto_rawDesc = "" +
@@ -1842,7 +2186,37 @@ const file_tunnels_proto_rawDesc = "" +
 	"\x06reason\x18\a \x01(\tR\x06reason\"\x14\n" +
 	"\x12ListTunnelsRequest\"@\n" +
 	"\x13ListTunnelsResponse\x12)\n" +
-	"\atunnels\x18\x01 \x03(\v2\x0f.weft.v1.TunnelR\atunnels2\x8f\x18\n" +
+	"\atunnels\x18\x01 \x03(\v2\x0f.weft.v1.TunnelR\atunnels\"\xae\x05\n" +
+	"\x05Steer\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12F\n" +
+	"\x06tunnel\x18\x02 \x01(\tB.\x92\xe1\x18*\n" +
+	"&the tunnel that the packets go through \x01R\x06tunnel\x12_\n" +
+	"\x02at\x18\x03 \x01(\tBO\x92\xe1\x18G\n" +
+	"=the node at which the packets come in: the head of the tunnel*\x04dpid8\x01\xa0\xe1\x18\x01R\x02at\x12\x81\x01\n" +
+	"\x05match\x18\x04 \x03(\v2\x19.weft.v1.Steer.MatchEntryBP\x92\xe1\x18L\n" +
+	":fields of the packets, as field=value,...; may be repeated\x12\amatch,m*\x05matchR\x05match\x12\x16\n" +
+	"\x02id\x18\x05 \x01(\rB\x06\x92\xe1\x18\x020\x01R\x02id\x12\x1c\n" +
+	"\x05state\x18\x06 \x01(\tB\x06\x92\xe1\x18\x020\x01R\x05state\x12\x1e\n" +
+	"\x06reason\x18\a \x01(\tB\x06\x92\xe1\x18\x020\x01R\x06reason\x12%\n" +
+	"\apackets\x18\b \x01(\x04B\x06\x92\xe1\x18\x020\x01H\x00R\apackets\x88\x01\x01\x12!\n" +
+	"\x05bytes\x18\t \x01(\x04B\x06\x92\xe1\x18\x020\x01H\x01R\x05bytes\x88\x01\x01\x1a8\n" +
+	"\n" +
+	"MatchEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01:t\x8a\xe1\x18p\n" +
+	"\x05steer\x1a\x19weft tunnel steer get web\"\x04NAME\"\x02AT\"\x06TUNNEL\"\x0fMATCH={@fields}\"\aPACKETS\"\x05BYTES\"\x19STATE={state}[: {reason}]B\n" +
+	"\n" +
+	"\b_packetsB\b\n" +
+	"\x06_bytes\"7\n" +
+	"\x0fSetSteerRequest\x12$\n" +
+	"\x05steer\x18\x01 \x01(\v2\x0e.weft.v1.SteerR\x05steer\"(\n" +
+	"\x12DeleteSteerRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"/\n" +
+	"\x13DeleteSteerResponse\x12\x18\n" +
+	"\adeleted\x18\x01 \x01(\bR\adeleted\"\x13\n" +
+	"\x11ListSteersRequest\"<\n" +
+	"\x12ListSteersResponse\x12&\n" +
+	"\x06steers\x18\x01 \x03(\v2\x0e.weft.v1.SteerR\x06steers2\xd9#\n" +
 	"\aTunnels\x12\x9a\x04\n" +
 	"\tSetTunnel\x12\x19.weft.v1.SetTunnelRequest\x1a\x0f.weft.v1.Tunnel\"\xe0\x03\xea\xe0\x18+\b\x02\x10\x01\x1a\x00\"\n" +
 	"tunnel add*\x17POST /v1/tunnels tunnel\x82\xe1\x18\xac\x03\n" +
@@ -1870,14 +2244,29 @@ const file_tunnels_proto_rawDesc = "" +
 	"and the first one protects it. Each has its new path before it leaves the old one.\x1a>weft tunnel reroute pe1-pe2\n" +
 	"weft tunnel reroute pe1-pe2 --swap\"\rNAME...=names\x12\xba\x01\n" +
 	"\vListTunnels\x12\x1b.weft.v1.ListTunnelsRequest\x1a\x1c.weft.v1.ListTunnelsResponse\"p\xea\xe0\x18(\b\x01\x1a\x06:\x04name\"\vtunnel list*\x0fGET /v1/tunnels\x82\xe1\x18@\n" +
-	"$List tunnels, their paths and labels\x1a\x10weft tunnel list\"\x06[NAME]\x1a\xb8\x04\xf2\xe0\x18\xb3\x04\b\x01\x1a\xae\x04\n" +
+	"$List tunnels, their paths and labels\x1a\x10weft tunnel list\"\x06[NAME]\x12\xd8\x04\n" +
+	"\bSetSteer\x12\x18.weft.v1.SetSteerRequest\x1a\x0e.weft.v1.Steer\"\xa1\x04\xea\xe0\x18/\b\x02\x10\x01\x1a\x00\"\x10tunnel steer add*\x15POST /v1/steers steer\x82\xe1\x18\xe9\x03\n" +
+	"BLead IP packets through a tunnel, or change the steer of that name\x12\xab\x01Lead IP packets that customers send to the node at the head of a tunnel through it.\n" +
+	"A packet that matches two steers of a node would be ambiguous: such a steer is refused.\x1a\xee\x01weft tunnel steer add web --tunnel pe1-pe2 -m eth_type=0x0800,ipv4_dst=10.64.2.0/24\n" +
+	"weft tunnel steer add call --tunnel pe1-pe2 --at pe1 -m eth_type=0x86dd,ip_dscp=46\n" +
+	"weft tunnel steer add box --tunnel pe1-pe2 -m eth_src=02:00:00:00:00:07\"\x04NAME\x12\xbb\x01\n" +
+	"\vDeleteSteer\x12\x1b.weft.v1.DeleteSteerRequest\x1a\x1c.weft.v1.DeleteSteerResponse\"q\xea\xe0\x185\b\x02\x10\x01\x1a\x00\"\x13tunnel steer delete*\x18DELETE /v1/steers/{name}\x82\xe1\x184\n" +
+	"\x0eDelete a steer\x1a\x1cweft tunnel steer delete web\"\x04NAME\x12\xcb\x01\n" +
+	"\n" +
+	"ListSteers\x12\x1a.weft.v1.ListSteersRequest\x1a\x1b.weft.v1.ListSteersResponse\"\x83\x01\xea\xe0\x18-\b\x01\x1a\x06:\x04name\"\x11tunnel steer list*\x0eGET /v1/steers\x82\xe1\x18N\n" +
+	",List steers, their state and what they count\x1a\x16weft tunnel steer list\"\x06[NAME]\x1a\x9b\b\xf2\xe0\x18\x96\b\b\x01\x1a\xae\x04\n" +
 	"\x06tunnel\x1a*Keep label-switched paths between switches\"\x87\x03Keep tunnels: label-switched paths (MPLS) from one switch to another. Frames with\n" +
 	"the label of a circuit enter by the group that the tunnel has at its first switch,\n" +
 	"and come out of its last one with that label outermost. The controller chooses\n" +
 	"the path, and another where a link fails; with --protect there is a second one\n" +
 	"all the time. A tunnel keeps its group and its labels over restarts.*eweft tunnel add pe1-pe2 --from 1 --to 4 --protect\n" +
 	"weft tunnel list -o json\n" +
-	"weft tunnel delete pe1-pe22\atunnelsB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
+	"weft tunnel delete pe1-pe22\atunnels\x1a\xe0\x03\n" +
+	"\ftunnel steer\x1a(Lead ordinary IP packets through tunnels\"\xa9\x02Lead IP packets of customers through tunnels between hybrid nodes. What a customer\n" +
+	"sends to the node at the head and matches enters the tunnel, and the node at the\n" +
+	"tail routes it on. While the tunnel is down such packets go by plain IP, as the\n" +
+	"others do. The controller keeps steers over restarts.*rweft tunnel steer add web --tunnel pe1-pe2 -m eth_type=0x0800,ipv4_dst=10.64.2.0/24\n" +
+	"weft tunnel steer list -o json2\x06steersB\x1eZ\x1cgithub.com/weft-sdn/weft/apib\x06proto3"
 
 var (
 	file_tunnels_proto_rawDescOnce sync.Once
@@ -1891,7 +2280,7 @@ func file_tunnels_proto_rawDescGZIP() []byte {
 	return file_tunnels_proto_rawDescData
 }
 
-var file_tunnels_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_tunnels_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_tunnels_proto_goTypes = []any{
 	(*Tunnel)(nil),                  // 0: weft.v1.Tunnel
 	(*LabelSwitchedPath)(nil),       // 1: weft.v1.LabelSwitchedPath
@@ -1914,11 +2303,18 @@ var file_tunnels_proto_goTypes = []any{
 	(*TunnelMove)(nil),              // 18: weft.v1.TunnelMove
 	(*ListTunnelsRequest)(nil),      // 19: weft.v1.ListTunnelsRequest
 	(*ListTunnelsResponse)(nil),     // 20: weft.v1.ListTunnelsResponse
-	(*Location)(nil),                // 21: weft.v1.Location
+	(*Steer)(nil),                   // 21: weft.v1.Steer
+	(*SetSteerRequest)(nil),         // 22: weft.v1.SetSteerRequest
+	(*DeleteSteerRequest)(nil),      // 23: weft.v1.DeleteSteerRequest
+	(*DeleteSteerResponse)(nil),     // 24: weft.v1.DeleteSteerResponse
+	(*ListSteersRequest)(nil),       // 25: weft.v1.ListSteersRequest
+	(*ListSteersResponse)(nil),      // 26: weft.v1.ListSteersResponse
+	nil,                             // 27: weft.v1.Steer.MatchEntry
+	(*Location)(nil),                // 28: weft.v1.Location
 }
 var file_tunnels_proto_depIdxs = []int32{
-	21, // 0: weft.v1.Tunnel.exclude_links:type_name -> weft.v1.Location
-	21, // 1: weft.v1.Tunnel.around:type_name -> weft.v1.Location
+	28, // 0: weft.v1.Tunnel.exclude_links:type_name -> weft.v1.Location
+	28, // 1: weft.v1.Tunnel.around:type_name -> weft.v1.Location
 	1,  // 2: weft.v1.Tunnel.primary:type_name -> weft.v1.LabelSwitchedPath
 	1,  // 3: weft.v1.Tunnel.standby:type_name -> weft.v1.LabelSwitchedPath
 	2,  // 4: weft.v1.LabelSwitchedPath.hops:type_name -> weft.v1.LabelHop
@@ -1927,33 +2323,42 @@ var file_tunnels_proto_depIdxs = []int32{
 	6,  // 7: weft.v1.SetTunnelsResponse.outcomes:type_name -> weft.v1.TunnelOutcome
 	0,  // 8: weft.v1.TunnelOutcome.tunnel:type_name -> weft.v1.Tunnel
 	0,  // 9: weft.v1.TunnelChanged.tunnel:type_name -> weft.v1.Tunnel
-	21, // 10: weft.v1.DrainLinkRequest.a:type_name -> weft.v1.Location
-	21, // 11: weft.v1.DrainLinkRequest.b:type_name -> weft.v1.Location
+	28, // 10: weft.v1.DrainLinkRequest.a:type_name -> weft.v1.Location
+	28, // 11: weft.v1.DrainLinkRequest.b:type_name -> weft.v1.Location
 	12, // 12: weft.v1.DrainLinkResponse.stuck:type_name -> weft.v1.StuckTunnel
 	15, // 13: weft.v1.RerouteTunnelsResponse.outcomes:type_name -> weft.v1.TunnelReroute
 	0,  // 14: weft.v1.TunnelReroute.tunnel:type_name -> weft.v1.Tunnel
 	18, // 15: weft.v1.OptimiseTunnelsResponse.moves:type_name -> weft.v1.TunnelMove
-	21, // 16: weft.v1.OptimiseTunnelsResponse.worst_link:type_name -> weft.v1.Location
+	28, // 16: weft.v1.OptimiseTunnelsResponse.worst_link:type_name -> weft.v1.Location
 	0,  // 17: weft.v1.ListTunnelsResponse.tunnels:type_name -> weft.v1.Tunnel
-	3,  // 18: weft.v1.Tunnels.SetTunnel:input_type -> weft.v1.SetTunnelRequest
-	4,  // 19: weft.v1.Tunnels.SetTunnels:input_type -> weft.v1.SetTunnelsRequest
-	8,  // 20: weft.v1.Tunnels.DeleteTunnel:input_type -> weft.v1.DeleteTunnelRequest
-	10, // 21: weft.v1.Tunnels.DrainLink:input_type -> weft.v1.DrainLinkRequest
-	16, // 22: weft.v1.Tunnels.OptimiseTunnels:input_type -> weft.v1.OptimiseTunnelsRequest
-	13, // 23: weft.v1.Tunnels.RerouteTunnels:input_type -> weft.v1.RerouteTunnelsRequest
-	19, // 24: weft.v1.Tunnels.ListTunnels:input_type -> weft.v1.ListTunnelsRequest
-	0,  // 25: weft.v1.Tunnels.SetTunnel:output_type -> weft.v1.Tunnel
-	5,  // 26: weft.v1.Tunnels.SetTunnels:output_type -> weft.v1.SetTunnelsResponse
-	9,  // 27: weft.v1.Tunnels.DeleteTunnel:output_type -> weft.v1.DeleteTunnelResponse
-	11, // 28: weft.v1.Tunnels.DrainLink:output_type -> weft.v1.DrainLinkResponse
-	17, // 29: weft.v1.Tunnels.OptimiseTunnels:output_type -> weft.v1.OptimiseTunnelsResponse
-	14, // 30: weft.v1.Tunnels.RerouteTunnels:output_type -> weft.v1.RerouteTunnelsResponse
-	20, // 31: weft.v1.Tunnels.ListTunnels:output_type -> weft.v1.ListTunnelsResponse
-	25, // [25:32] is the sub-list for method output_type
-	18, // [18:25] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	27, // 18: weft.v1.Steer.match:type_name -> weft.v1.Steer.MatchEntry
+	21, // 19: weft.v1.SetSteerRequest.steer:type_name -> weft.v1.Steer
+	21, // 20: weft.v1.ListSteersResponse.steers:type_name -> weft.v1.Steer
+	3,  // 21: weft.v1.Tunnels.SetTunnel:input_type -> weft.v1.SetTunnelRequest
+	4,  // 22: weft.v1.Tunnels.SetTunnels:input_type -> weft.v1.SetTunnelsRequest
+	8,  // 23: weft.v1.Tunnels.DeleteTunnel:input_type -> weft.v1.DeleteTunnelRequest
+	10, // 24: weft.v1.Tunnels.DrainLink:input_type -> weft.v1.DrainLinkRequest
+	16, // 25: weft.v1.Tunnels.OptimiseTunnels:input_type -> weft.v1.OptimiseTunnelsRequest
+	13, // 26: weft.v1.Tunnels.RerouteTunnels:input_type -> weft.v1.RerouteTunnelsRequest
+	19, // 27: weft.v1.Tunnels.ListTunnels:input_type -> weft.v1.ListTunnelsRequest
+	22, // 28: weft.v1.Tunnels.SetSteer:input_type -> weft.v1.SetSteerRequest
+	23, // 29: weft.v1.Tunnels.DeleteSteer:input_type -> weft.v1.DeleteSteerRequest
+	25, // 30: weft.v1.Tunnels.ListSteers:input_type -> weft.v1.ListSteersRequest
+	0,  // 31: weft.v1.Tunnels.SetTunnel:output_type -> weft.v1.Tunnel
+	5,  // 32: weft.v1.Tunnels.SetTunnels:output_type -> weft.v1.SetTunnelsResponse
+	9,  // 33: weft.v1.Tunnels.DeleteTunnel:output_type -> weft.v1.DeleteTunnelResponse
+	11, // 34: weft.v1.Tunnels.DrainLink:output_type -> weft.v1.DrainLinkResponse
+	17, // 35: weft.v1.Tunnels.OptimiseTunnels:output_type -> weft.v1.OptimiseTunnelsResponse
+	14, // 36: weft.v1.Tunnels.RerouteTunnels:output_type -> weft.v1.RerouteTunnelsResponse
+	20, // 37: weft.v1.Tunnels.ListTunnels:output_type -> weft.v1.ListTunnelsResponse
+	21, // 38: weft.v1.Tunnels.SetSteer:output_type -> weft.v1.Steer
+	24, // 39: weft.v1.Tunnels.DeleteSteer:output_type -> weft.v1.DeleteSteerResponse
+	26, // 40: weft.v1.Tunnels.ListSteers:output_type -> weft.v1.ListSteersResponse
+	31, // [31:41] is the sub-list for method output_type
+	21, // [21:31] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_tunnels_proto_init() }
@@ -1965,13 +2370,14 @@ func file_tunnels_proto_init() {
 	file_switches_proto_init()
 	file_tunnels_proto_msgTypes[0].OneofWrappers = []any{}
 	file_tunnels_proto_msgTypes[16].OneofWrappers = []any{}
+	file_tunnels_proto_msgTypes[21].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tunnels_proto_rawDesc), len(file_tunnels_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

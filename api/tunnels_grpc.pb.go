@@ -26,6 +26,9 @@ const (
 	Tunnels_OptimiseTunnels_FullMethodName = "/weft.v1.Tunnels/OptimiseTunnels"
 	Tunnels_RerouteTunnels_FullMethodName  = "/weft.v1.Tunnels/RerouteTunnels"
 	Tunnels_ListTunnels_FullMethodName     = "/weft.v1.Tunnels/ListTunnels"
+	Tunnels_SetSteer_FullMethodName        = "/weft.v1.Tunnels/SetSteer"
+	Tunnels_DeleteSteer_FullMethodName     = "/weft.v1.Tunnels/DeleteSteer"
+	Tunnels_ListSteers_FullMethodName      = "/weft.v1.Tunnels/ListSteers"
 )
 
 // TunnelsClient is the client API for Tunnels service.
@@ -54,6 +57,13 @@ type TunnelsClient interface {
 	RerouteTunnels(ctx context.Context, in *RerouteTunnelsRequest, opts ...grpc.CallOption) (*RerouteTunnelsResponse, error)
 	// The tunnels, by name.
 	ListTunnels(ctx context.Context, in *ListTunnelsRequest, opts ...grpc.CallOption) (*ListTunnelsResponse, error)
+	// Makes a steer, or replaces the one of that name. Answers when the switches have confirmed
+	// it, or at the latest after the configured time.
+	SetSteer(ctx context.Context, in *SetSteerRequest, opts ...grpc.CallOption) (*Steer, error)
+	// Removes a steer. It is no error if there is none of that name.
+	DeleteSteer(ctx context.Context, in *DeleteSteerRequest, opts ...grpc.CallOption) (*DeleteSteerResponse, error)
+	// The steers, by name, with what their entries have counted.
+	ListSteers(ctx context.Context, in *ListSteersRequest, opts ...grpc.CallOption) (*ListSteersResponse, error)
 }
 
 type tunnelsClient struct {
@@ -134,6 +144,36 @@ func (c *tunnelsClient) ListTunnels(ctx context.Context, in *ListTunnelsRequest,
 	return out, nil
 }
 
+func (c *tunnelsClient) SetSteer(ctx context.Context, in *SetSteerRequest, opts ...grpc.CallOption) (*Steer, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Steer)
+	err := c.cc.Invoke(ctx, Tunnels_SetSteer_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *tunnelsClient) DeleteSteer(ctx context.Context, in *DeleteSteerRequest, opts ...grpc.CallOption) (*DeleteSteerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteSteerResponse)
+	err := c.cc.Invoke(ctx, Tunnels_DeleteSteer_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *tunnelsClient) ListSteers(ctx context.Context, in *ListSteersRequest, opts ...grpc.CallOption) (*ListSteersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSteersResponse)
+	err := c.cc.Invoke(ctx, Tunnels_ListSteers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // TunnelsServer is the server API for Tunnels service.
 // All implementations must embed UnimplementedTunnelsServer
 // for forward compatibility.
@@ -160,6 +200,13 @@ type TunnelsServer interface {
 	RerouteTunnels(context.Context, *RerouteTunnelsRequest) (*RerouteTunnelsResponse, error)
 	// The tunnels, by name.
 	ListTunnels(context.Context, *ListTunnelsRequest) (*ListTunnelsResponse, error)
+	// Makes a steer, or replaces the one of that name. Answers when the switches have confirmed
+	// it, or at the latest after the configured time.
+	SetSteer(context.Context, *SetSteerRequest) (*Steer, error)
+	// Removes a steer. It is no error if there is none of that name.
+	DeleteSteer(context.Context, *DeleteSteerRequest) (*DeleteSteerResponse, error)
+	// The steers, by name, with what their entries have counted.
+	ListSteers(context.Context, *ListSteersRequest) (*ListSteersResponse, error)
 	mustEmbedUnimplementedTunnelsServer()
 }
 
@@ -190,6 +237,15 @@ func (UnimplementedTunnelsServer) RerouteTunnels(context.Context, *RerouteTunnel
 }
 func (UnimplementedTunnelsServer) ListTunnels(context.Context, *ListTunnelsRequest) (*ListTunnelsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListTunnels not implemented")
+}
+func (UnimplementedTunnelsServer) SetSteer(context.Context, *SetSteerRequest) (*Steer, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetSteer not implemented")
+}
+func (UnimplementedTunnelsServer) DeleteSteer(context.Context, *DeleteSteerRequest) (*DeleteSteerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteSteer not implemented")
+}
+func (UnimplementedTunnelsServer) ListSteers(context.Context, *ListSteersRequest) (*ListSteersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSteers not implemented")
 }
 func (UnimplementedTunnelsServer) mustEmbedUnimplementedTunnelsServer() {}
 func (UnimplementedTunnelsServer) testEmbeddedByValue()                 {}
@@ -338,6 +394,60 @@ func _Tunnels_ListTunnels_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Tunnels_SetSteer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetSteerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TunnelsServer).SetSteer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tunnels_SetSteer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TunnelsServer).SetSteer(ctx, req.(*SetSteerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Tunnels_DeleteSteer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteSteerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TunnelsServer).DeleteSteer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tunnels_DeleteSteer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TunnelsServer).DeleteSteer(ctx, req.(*DeleteSteerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Tunnels_ListSteers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSteersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TunnelsServer).ListSteers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Tunnels_ListSteers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TunnelsServer).ListSteers(ctx, req.(*ListSteersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Tunnels_ServiceDesc is the grpc.ServiceDesc for Tunnels service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -372,6 +482,18 @@ var Tunnels_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListTunnels",
 			Handler:    _Tunnels_ListTunnels_Handler,
+		},
+		{
+			MethodName: "SetSteer",
+			Handler:    _Tunnels_SetSteer_Handler,
+		},
+		{
+			MethodName: "DeleteSteer",
+			Handler:    _Tunnels_DeleteSteer_Handler,
+		},
+		{
+			MethodName: "ListSteers",
+			Handler:    _Tunnels_ListSteers_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -20,7 +20,7 @@ import (
 var unreported = map[string][]string{
 	"whoever makes one more is refused, with the key": {
 		"balancer.vips", "balancer.members", "chain.chains", "firewall.max_rules", "flowrules.max_flows", "l2vpn.circuits", "nat.gateways",
-		"qos.policies", "router.routers", "router.addresses", "router.routes", "scp.instances", "scp.endpoints", "tenants.tenants", "tenants.members", "tunnels.tunnels",
+		"qos.policies", "router.routers", "router.addresses", "router.routes", "scp.instances", "scp.endpoints", "tenants.tenants", "tenants.members", "tunnels.tunnels", "tunnels.steers",
 	},
 	"the first and last of numbers that are given; whoever needs one more is refused, with the key": {
 		"chain.first_tag", "chain.last_tag", "l2vpn.first_label", "l2vpn.last_label", "tenants.first_segment", "tenants.last_segment", "tunnels.first_label", "tunnels.last_label",

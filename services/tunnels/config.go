@@ -11,6 +11,8 @@ import (
 type Config struct {
 	// Tunnels is how many tunnels there may be.
 	Tunnels int `yaml:"tunnels"`
+	// Steers is how many steers there may be.
+	Steers int `yaml:"steers"`
 	// FirstLabel and LastLabel are the labels that tunnels take, on each switch
 	// anew.
 	FirstLabel uint32 `yaml:"first_label"`
@@ -40,7 +42,7 @@ type Optimise struct {
 const gainLeast = 5
 
 func defaults() *Config {
-	return &Config{Tunnels: 10_000, FirstLabel: flow.TunnelLabels, LastLabel: flow.TunnelLabelsLast, Deadline: 5 * time.Second, Retry: 10 * time.Second,
+	return &Config{Tunnels: 10_000, Steers: 1000, FirstLabel: flow.TunnelLabels, LastLabel: flow.TunnelLabelsLast, Deadline: 5 * time.Second, Retry: 10 * time.Second,
 		Optimise: Optimise{Gain: gainLeast}}
 }
 
@@ -49,6 +51,8 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Tunnels < 1 || c.Tunnels > 100_000:
 		return fmt.Errorf("tunnels is %d: want 1 to 100000", c.Tunnels)
+	case c.Steers < 1 || c.Steers > 10_000:
+		return fmt.Errorf("steers is %d: want 1 to 10000", c.Steers)
 	case c.FirstLabel < flow.TunnelLabels || c.FirstLabel > flow.TunnelLabelsLast:
 		return fmt.Errorf("first_label is %d: want %d to %d", c.FirstLabel, flow.TunnelLabels, flow.TunnelLabelsLast)
 	case c.LastLabel < c.FirstLabel || c.LastLabel > flow.TunnelLabelsLast:

@@ -26,6 +26,7 @@ func (b *store) networkChanged(c nib.Change) {
 	}
 	for _, s := range c.Nodes() {
 		b.nodeChanged(s)
+		b.steering.nodeChanged(cmp.Or(s.Is, s.Was).Key)
 	}
 	for _, s := range c.TunnelPorts() {
 		b.tunnelPortChanged(s)

@@ -13,6 +13,7 @@ func (b *store) differs(name string) {
 		b.notify()
 	}
 	b.news[name] = true
+	b.steering.tunnelChanged(name)
 }
 
 // changes returns what is to be published, by name.

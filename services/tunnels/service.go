@@ -18,15 +18,16 @@ import (
 	"github.com/weft-sdn/weft/flow"
 	"github.com/weft-sdn/weft/nib"
 	"github.com/weft-sdn/weft/object"
+	"github.com/weft-sdn/weft/policy"
 )
 
 // Spec declares the service.
 func Spec() weft.Spec {
-	return weft.Spec{
+	return policy.Declare(weft.Spec{
 		Name:       "tunnels",
 		Doc:        "keeps label-switched paths between switches, for circuits",
-		Serves:     weft.Methods(api.SetTunnel, api.SetTunnels, api.OptimiseTunnels, api.RerouteTunnels, api.DrainLink, api.DeleteTunnel, api.ListTunnels),
-		Calls:      weft.Methods(api.SetStanding, api.ComputePaths, api.SetLink, api.SetTunnelPorts),
+		Serves:     weft.Methods(api.SetTunnel, api.SetTunnels, api.OptimiseTunnels, api.RerouteTunnels, api.DrainLink, api.DeleteTunnel, api.ListTunnels, api.ListSteers),
+		Calls:      weft.Methods(api.SetStanding, api.ComputePaths, api.SetLink, api.SetTunnelPorts, api.ReadFlows),
 		Reads:      reads,
 		Subscribes: weft.Subjects(api.PathsConvergedEvent, api.FlowsObservedEvent),
 		Publishes:  weft.Subjects(api.TunnelChangedEvent),
@@ -35,7 +36,7 @@ func Spec() weft.Spec {
 		Scale:      weft.PerPartition,
 		Config:     defaults(),
 		Run:        run,
-	}
+	}, (&steering{b: &store{}}).kind())
 }
 
 // reads is what the service reads of the network.
@@ -58,7 +59,15 @@ func run(ctx context.Context, env *weft.Env) error {
 		return err
 	}
 	env.Metric.Gauge("tunnels", "Tunnels.", func() float64 { return float64(len(b.list())) })
-	k := weft.NewBaselineFlows(env, flow.OwnerLabels, b.want)
+	k, steers := weft.NewBaselineFlows(env, flow.OwnerLabels, b.want), weft.NewBaselineFlows(env, flow.OwnerSteers, b.steering.want)
+	steers.OnHold(b.steering.hold)
+	b.mu.Lock()
+	b.steering.declare = steers.Recompute
+	b.steering.settle = func(ctx context.Context) { steers.SettleWithin(ctx, cfg.Deadline, "steers") }
+	b.mu.Unlock()
+	if err := policy.Serve(ctx, env, b.steering.steers); err != nil {
+		return err
+	}
 	r := &repairer{b: b, log: env.Log, turn: make(chan struct{}, 1), kicked: make(chan struct{}, 1),
 		compute: func(ctx context.Context, q *api.ComputePathsRequest) (*api.ComputePathsResponse, error) {
 			return weft.Call(ctx, env, api.ComputePaths, q)
@@ -87,9 +96,10 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.OnChange(env, reads, func(c nib.Change) {
 		b.networkChanged(c)
 		k.NetworkChanged(c)
+		steers.NetworkChanged(c)
 	})
 	weft.On(env, api.PathsConvergedEvent, func(context.Context, *api.PathsConverged) { b.converged() })
-	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e) })
+	weft.On(env, api.FlowsObservedEvent, func(_ context.Context, e *api.FlowsObserved) { k.FlowsObserved(e); steers.FlowsObserved(e) })
 	weft.Handle(env, api.SetTunnel, func(ctx context.Context, q *api.SetTunnelRequest) (*api.Tunnel, error) {
 		if _, err := r.set(ctx, q.GetTunnel()); err != nil {
 			return nil, err
@@ -128,6 +138,12 @@ func run(ctx context.Context, env *weft.Env) error {
 	weft.Handle(env, api.ListTunnels, func(context.Context, *api.ListTunnelsRequest) (*api.ListTunnelsResponse, error) {
 		return &api.ListTunnelsResponse{Tunnels: b.list()}, nil
 	})
+	weft.Handle(env, api.ListSteers, func(ctx context.Context, _ *api.ListSteersRequest) (*api.ListSteersResponse, error) {
+		return b.steering.list(ctx, func(ctx context.Context, sw flow.DPID) ([]*api.FlowEntry, error) {
+			resp, err := weft.Call(ctx, env, api.ReadFlows, &api.ReadFlowsRequest{Dpid: sw.String(), Owner: flow.OwnerSteers.String()})
+			return resp.GetFlows(), err
+		}), nil
+	})
 	if err := weft.Ready(ctx, env); err != nil {
 		return err
 	}
@@ -149,6 +165,8 @@ func run(ctx context.Context, env *weft.Env) error {
 			}
 		}
 	})
+	work.Go(func() { b.steering.steers.Run(ctx) })
+	work.Go(func() { steers.Run(ctx) })
 	k.Run(ctx)
 	return nil
 }

@@ -45,6 +45,7 @@ type store struct {
 	news     map[string]bool        // the tunnels that may differ from what was published
 	told     map[string]*api.Tunnel // as last published
 	pairs    pairTable
+	steering *steering
 }
 
 func newStore(cfg *Config, bucket, bypasses object.Bucket, now func() time.Time, bad func(name string, err error)) *store {
@@ -66,6 +67,7 @@ func newStore(cfg *Config, bucket, bypasses object.Bucket, now func() time.Time,
 		Format:  object.Messages(parseBypass, (*tunnel).message),
 		Changed: b.changed, Bad: bad,
 	})
+	b.steering = newSteering(b)
 	return b
 }
 
@@ -214,6 +216,9 @@ func (b *store) remove(ctx context.Context, name, user string) (was *api.Tunnel,
 			return nil, nil
 		}
 		was = b.message(b.status[name])
+		if by := b.steering.through(name); by != "" {
+			return nil, api.Errorf(codes.FailedPrecondition, "tunnel %s: steer %s leads packets through it: delete that first", name, by)
+		}
 		return nil, old.keptBy(user)
 	})
 	if err != nil {

@@ -49,8 +49,8 @@ func ruleMatch(m proto.Message) string {
 	if r.Vlan != 0 {
 		parts = append(parts, fmt.Sprintf("vlan=%d", r.Vlan))
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Match)) {
-		parts = append(parts, name+"="+r.Match[name])
+	if len(r.Match) > 0 {
+		parts = append(parts, fieldsText(r.Match))
 	}
 	if len(parts) == 0 {
 		return "any"
@@ -96,4 +96,13 @@ func writeDefault(t *cli.Table, request, answer proto.Message) {
 
 func failDefault(_ *cli.Controller, _, answer proto.Message) (failed, err error) {
 	return firewallFailed(answer.(*api.SetFirewallDefaultResponse).Failures), nil
+}
+
+// fieldsText writes the fields of a match.
+func fieldsText(match map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(match)) {
+		parts = append(parts, name+"="+match[name])
+	}
+	return strings.Join(parts, ",")
 }

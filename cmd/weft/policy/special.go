@@ -128,6 +128,8 @@ func ownText(name string, m proto.Message) string {
 	switch name {
 	case "action":
 		return actionText(m)
+	case "fields":
+		return fieldsText(m.(interface{ GetMatch() map[string]string }).GetMatch())
 	case "functions":
 		return functionsText(m)
 	case "match":

@@ -60,7 +60,7 @@ var table = []row{
 	// Switches that do not answer are asked again.
 	{"services/stats", []string{".", "nib", "flow", "api", "object", "internal/backoff"}, []string{codes, "google.golang.org/protobuf/"}},
 	// Its tests compute paths as paths does.
-	{"services/tunnels", []string{".", "nib", "flow", "packet", "api", "object", "pce", "pce/assign"}, []string{codes, "google.golang.org/protobuf/"}},
+	{"services/tunnels", []string{".", "nib", "flow", "packet", "api", "object", "policy", "pce", "pce/assign"}, []string{codes, "google.golang.org/protobuf/"}},
 	// The others need the spine only; what needs more has a row that says why.
 	{"services/*", []string{".", "nib", "flow", "packet", "api", "object", "policy"}, []string{codes, "google.golang.org/protobuf/"}},
 	{"services", []string{".", "services/*"}, nil},

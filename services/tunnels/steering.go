@@ -3,6 +3,7 @@ package tunnels
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,10 +24,15 @@ type steering struct {
 	entered map[string]steerWay   // by tunnel: what the entries were last declared for
 }
 
-// A steerWay is what entries of steers depend on of a tunnel.
+// A steerWay is what entries of steers depend on of a tunnel and of the nodes at its ends.
 type steerWay struct {
-	from, to flow.DPID
-	up       bool
+	from, to         flow.DPID
+	up               bool
+	customers, links []routedPort // of the head, and of the tail
+}
+
+func (w steerWay) equal(o steerWay) bool {
+	return w.from == o.from && w.to == o.to && w.up == o.up && slices.Equal(w.customers, o.customers) && slices.Equal(w.links, o.links)
 }
 
 func newSteering(b *store) *steering {
@@ -105,7 +111,9 @@ func (t *steering) changed(old, now *steer) {
 			continue
 		}
 		way := t.way(s.tunnel)
-		t.entered[s.tunnel] = way
+		if t.entered[s.tunnel] = way; t.through(s.tunnel) == "" {
+			delete(t.entered, s.tunnel)
+		}
 		t.declare(s.at, way.to)
 	}
 }
@@ -113,7 +121,9 @@ func (t *steering) changed(old, now *steer) {
 // way returns what entries of steers depend on of a tunnel.
 func (t *steering) way(tunnel string) (w steerWay) {
 	if s := t.b.status[tunnel]; s != nil {
-		w = steerWay{s.tunnel.from, s.tunnel.to, s.state != "down" && !s.tunnel.overlay()}
+		from, to := s.tunnel.from, s.tunnel.to
+		w = steerWay{from, to, s.state != "down" && !s.tunnel.overlay(),
+			routedPorts(t.node(from), flow.RoleAccess), routedPorts(t.node(to), flow.RoleLink)}
 	}
 	return w
 }
@@ -121,7 +131,10 @@ func (t *steering) way(tunnel string) (w steerWay) {
 // tunnelChanged follows a tunnel. It is called with mu held.
 func (t *steering) tunnelChanged(name string) {
 	was, steered := t.entered[name]
-	if now := t.way(name); steered && now != was {
+	if !steered {
+		return
+	}
+	if now := t.way(name); !now.equal(was) {
 		t.entered[name] = now
 		t.declare(was.from, was.to, now.from, now.to)
 	}
@@ -131,8 +144,6 @@ func (t *steering) tunnelChanged(name string) {
 func (t *steering) nodeChanged(sw flow.DPID) {
 	for name, w := range t.entered {
 		if w.from == sw || w.to == sw {
-			w.up = !w.up // declared anew
-			t.entered[name] = w
 			t.tunnelChanged(name)
 		}
 	}
@@ -167,8 +178,8 @@ func (t *steering) lacks(s *steer) string {
 		return fmt.Sprintf("tunnel %s goes by %s now", s.tunnel, u.tunnel.wanted.Transport)
 	case u.state == "down":
 		return fmt.Sprintf("tunnel %s is down: %s", s.tunnel, u.reason)
-	case len(routedPorts(t.node(s.at), flow.RoleAccess)) == 0:
-		return fmt.Sprintf("node %v reports no customer's port with the Ethernet address of its routing", s.at)
+	case len(s.entering(routedPorts(t.node(s.at), flow.RoleAccess), 0)) == 0:
+		return fmt.Sprintf("node %v reports no port of such customers with the Ethernet address of its routing", s.at)
 	case len(routedPorts(t.node(u.tunnel.to), flow.RoleLink)) == 0:
 		return fmt.Sprintf("node %v, where the tunnel ends, reports no link with the Ethernet address of its routing", u.tunnel.to)
 	}

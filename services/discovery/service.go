@@ -76,13 +76,7 @@ func run(ctx context.Context, env *weft.Env) error {
 		},
 		echo: func(ctx context.Context, dpids []string) (map[flow.DPID]int64, error) {
 			r, err := weft.Call(ctx, env, api.EchoSwitches, &api.EchoSwitchesRequest{Dpids: dpids, DeadlineUs: uint64(echoPatience.Microseconds())})
-			trips := map[flow.DPID]int64{}
-			for i, answer := range r.GetEchoes() {
-				if sw, err := flow.ParseDPID(dpids[i]); err == nil && answer.GetError() == "" {
-					trips[sw] = int64(answer.GetRttUs()) * int64(time.Microsecond)
-				}
-			}
-			return trips, err
+			return r.Trips(dpids), err
 		},
 		publish: func(ev event) {
 			if ev.link != nil {

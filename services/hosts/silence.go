@@ -25,7 +25,8 @@ func newSilences(with shared, p *places, heard func(now int64)) silences {
 	return silences{with, p, heard, map[flow.DPID]struct{}{}, map[flow.DPID]int64{}, make(chan struct{}, 1)}
 }
 
-// isHeard reports whether a switch has answered an echo that was sent at a time or later. If it has not, it is sent one.
+// isHeard reports whether a switch has answered an echo that was sent at the time at or later. If it has not, one is
+// sent to it.
 func (s *silences) isHeard(sw flow.DPID, at int64) bool {
 	if s.since[sw] >= at {
 		return true
@@ -61,7 +62,7 @@ func (s *silences) toEcho() (dpids []string) {
 	return dpids
 }
 
-// recordEcho records that a switch has answered an echo that was sent at a time.
+// recordEcho records the answer of a switch to an echo, and when the echo was sent.
 func (s *silences) recordEcho(now, sent int64, sw flow.DPID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,10 +85,8 @@ func (s *silences) run(ctx context.Context, send func(context.Context, *api.Echo
 		if err != nil {
 			continue
 		}
-		for i, e := range r.GetEchoes() {
-			if sw, err := flow.ParseDPID(dpids[i]); err == nil && e.GetError() == "" {
-				s.recordEcho(now(), sent, sw)
-			}
+		for sw := range r.Trips(dpids) {
+			s.recordEcho(now(), sent, sw)
 		}
 	}
 }

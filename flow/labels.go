@@ -21,6 +21,15 @@ const (
 	VPNLabels         uint32 = 900_000 // reserved: of layer-3 VPNs, up to LabelMax
 )
 
+// The times to live of the label at the bottom of a tunnel's frames. By it the switch at the end tells
+// probes, which it gives to the controller, from what customers sent (as RFC 5085's VCCV does; its type 3
+// lets the label run out there, but Open vSwitch copies the time to live to the tunnel's label, where 1
+// runs out at the first hop).
+const (
+	CarriedTTL uint8 = 64
+	ProbeTTL   uint8 = 255
+)
+
 // TunnelMAC returns the Ethernet address that the frames of tunnels have at a port, locally
 // administered: 02:57 and a hash of switch and port (FNV-1a).
 func TunnelMAC(sw DPID, port Port) MAC {

@@ -9,9 +9,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// labelTTL is the time to live of a circuit's label: any but that of probes, oam.TTL.
-const labelTTL = 64
-
 // The pieces of what a switch has: each circuit, each port with ends, and what all
 // probes need.
 const (
@@ -269,7 +266,7 @@ func toCircuits(id uint64) []flow.Action {
 
 // cover returns the actions by which a frame inside a circuit goes to an end by the group of a tunnel.
 func (c *circuit) cover(to int, group uint32) []flow.Action {
-	return []flow.Action{flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(c.Members[to].Label), flow.SetMPLSTTL(labelTTL),
+	return []flow.Action{flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(c.Members[to].Label), flow.SetMPLSTTL(flow.CarriedTTL),
 		flow.Encap(flow.PacketEthernet), flow.ToGroup(group)}
 }
 

@@ -38,7 +38,7 @@ func (s *set) ipIngress(c *circuit, i int, group uint32, known devices) {
 	}
 	labels := c.labelsOf(c.Members[1-i])
 	for k, kind := range ipTypes {
-		acts := []flow.Action{flow.PushMPLS(), flow.SetMPLSLabel(*labels[k]), flow.SetMPLSTTL(labelTTL), flow.ToGroup(group)}
+		acts := []flow.Action{flow.PushMPLS(), flow.SetMPLSLabel(*labels[k]), flow.SetMPLSTTL(flow.CarriedTTL), flow.ToGroup(group)}
 		if group == 0 {
 			acts = c.cross(i, 1-i)
 		}

@@ -288,6 +288,6 @@ func (b *store) probed(sw flow.DPID) bool {
 // probes adds the entry that gives the controller the probes of all circuits.
 func (s *set) probes() {
 	s.enter(0, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityCircuitProbe,
-		Match: flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSBOS(1).WithMPLSTTL(oam.TTL),
+		Match: flow.Match{}.WithEthType(flow.EthTypeMPLS).WithMPLSBOS(1).WithMPLSTTL(flow.ProbeTTL),
 		Apply: []flow.Action{flow.Output(flow.PortController)}})
 }

@@ -122,7 +122,7 @@ func (s *set) flood(f *fabric, i int, local []int) {
 	acts := f.copies(local, func(to int) bool { return f.reaches(i, to) })
 	if on := ahead(f.active, f.ends[i].at.Switch, 0, f.leaf(i)); len(on) > 0 {
 		if tunnels := f.onward(on); len(tunnels) > 0 {
-			acts = append(acts, flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(on[0].label), flow.SetMPLSTTL(labelTTL), flow.Encap(flow.PacketEthernet))
+			acts = append(acts, flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(on[0].label), flow.SetMPLSTTL(flow.CarriedTTL), flow.Encap(flow.PacketEthernet))
 			acts = append(acts, tunnels...)
 		}
 	}
@@ -227,7 +227,7 @@ func (s *set) destinations(f *fabric, sw flow.DPID, local []int) {
 				s.enter(0, flow.Entry{Table: flow.TableLabels, Priority: flow.PriorityLANSelf, Match: flow.Match{}.WithTunnelID(f.came(to)).WithEthDst(mac)})
 			}
 		} else if g := f.group(sw, far.at.Switch); g != 0 {
-			e.Apply = []flow.Action{flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(f.Members[to].Label), flow.SetMPLSTTL(labelTTL), flow.Encap(flow.PacketEthernet), flow.ToGroup(g)}
+			e.Apply = []flow.Action{flow.Encap(flow.PacketMPLS), flow.SetMPLSLabel(f.Members[to].Label), flow.SetMPLSTTL(flow.CarriedTTL), flow.Encap(flow.PacketEthernet), flow.ToGroup(g)}
 			s.enter(0, e)
 		}
 	}

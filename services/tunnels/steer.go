@@ -100,11 +100,9 @@ var nulls = [...]struct {
 	label     uint32
 }{{flow.EthTypeIPv4, flow.ExplicitNullIPv4}, {flow.EthTypeIPv6, flow.ExplicitNullIPv6}}
 
-// nullTTL is the time to live of these labels. Labels of tunnels take it over and count down; that of the
-// packet itself stays, so that a tunnel is one hop of the packet's way (the pipe model of RFC 3443).
-const nullTTL = 255
-
-// entering returns the entries by which the packets of a steer enter the group of its tunnel.
+// entering returns the entries by which the packets of a steer enter the group of its tunnel. Labels of the
+// tunnel take over the time to live of this label and count down; that of the packet itself stays, so that
+// a tunnel is one hop of the packet's way (the pipe model of RFC 3443).
 func (s *steer) entering(ports []routedPort, group uint32) (list []flow.Entry) {
 	for _, p := range ports {
 		if s.match.Set.Has(flow.FieldInPort) && s.match.Key.InPort != p.port {
@@ -116,7 +114,7 @@ func (s *steer) entering(ports []routedPort, group uint32) (list []flow.Entry) {
 			}
 			list = append(list, flow.Entry{Table: flow.TableIngress, Priority: flow.PrioritySteer, Cookie: flow.NewCookie(flow.OwnerSteers, 0, s.id),
 				Match: s.match.WithInPort(p.port).WithEthDst(p.mac).WithoutVLAN().WithEthType(null.etherType),
-				Apply: []flow.Action{flow.PushMPLS(), flow.SetMPLSLabel(null.label), flow.SetMPLSTTL(nullTTL), flow.ToGroup(group)}})
+				Apply: []flow.Action{flow.PushMPLS(), flow.SetMPLSLabel(null.label), flow.SetMPLSTTL(flow.CarriedTTL), flow.ToGroup(group)}})
 		}
 	}
 	return list

@@ -282,6 +282,27 @@ func TestSteerHolds(t *testing.T) {
 	}
 }
 
+// TestSteerDeclares: what changes nothing for the entries of steers has none declared, and a tunnel that has no
+// steer any more is not followed.
+func TestSteerDeclares(t *testing.T) {
+	g := steerRing(t, false)
+	g.steer(&api.Steer{Name: "a", Tunnel: "t", Match: map[string]string{"eth_type": "0x0800"}})
+	var declared []flow.DPID
+	g.b.steering.declare = func(list ...flow.DPID) { declared = append(declared, list...) }
+	for sw := flow.DPID(1); sw <= 4; sw++ {
+		g.node(sw, inside)
+	}
+	if len(declared) > 0 {
+		t.Errorf("declared at %v, for reports that say nothing else", declared)
+	}
+	if g.node(3, inside+1); len(declared) == 0 {
+		t.Error("nothing declared, and the tail has other internal ports")
+	}
+	if _, err := g.b.steering.steers.Delete(context.Background(), &api.Steer{Name: "a"}); err != nil || len(g.b.steering.entered) > 0 {
+		t.Errorf("followed after the steer is gone: %v, %v", g.b.steering.entered, err)
+	}
+}
+
 // TestSteerCounts: the counters of a steer's entries are summed.
 func TestSteerCounts(t *testing.T) {
 	entry := func(id uint32, packets, octets uint64) *api.FlowEntry {

@@ -13,12 +13,6 @@ import (
 	"github.com/weft-sdn/weft/flow"
 )
 
-// TTL is the time to live of a probe's label, by which the far switch tells it from
-// a customer's frame: those have another. VCCV's type 3 lets it run out there; but
-// Open vSwitch copies the time to live to the tunnel's label, where 1 runs out at the
-// first hop.
-const TTL = 255
-
 // A probe is an Ethernet frame with one label, that of the circuit, and an
 // associated channel header (RFC 4385) of an experimental type. Then come, in network
 // order, version and kind (2), lane (4), sequence number (4), the time of sending in
@@ -73,7 +67,7 @@ func (s *signer) appendFrame(b []byte, label uint32, p probe, length int) []byte
 	b = append(b, source[:]...)
 	b = append(b, source[:]...)
 	b = binary.BigEndian.AppendUint16(b, flow.EthTypeMPLS)
-	b = binary.BigEndian.AppendUint32(b, label<<12|1<<8|TTL)
+	b = binary.BigEndian.AppendUint32(b, label<<12|1<<8|uint32(flow.ProbeTTL))
 	b = binary.BigEndian.AppendUint32(b, channel)
 	b = append(b, version, byte(p.kind))
 	b = binary.BigEndian.AppendUint32(b, p.lane)
@@ -96,7 +90,7 @@ func (s *signer) sign(signed []byte) []byte {
 // isProbe reports whether a frame looks like a probe.
 func isProbe(frame []byte) bool {
 	return len(frame) >= FrameMin && binary.BigEndian.Uint16(frame[12:]) == flow.EthTypeMPLS &&
-		binary.BigEndian.Uint32(frame[14:])&0x1ff == 1<<8|TTL && binary.BigEndian.Uint32(frame[headersLen:]) == channel
+		binary.BigEndian.Uint32(frame[14:])&0x1ff == 1<<8|uint32(flow.ProbeTTL) && binary.BigEndian.Uint32(frame[headersLen:]) == channel
 }
 
 // read reads a frame for which isProbe is true; false if it is not ours.

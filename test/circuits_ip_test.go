@@ -96,7 +96,9 @@ func steered(t *testing.T, f *carrierFaults) {
 	}
 	f.eventually("packets through the tunnel", func() bool {
 		r, err := f.l.Ping(t.Context(), "ip1", "ip2", traffic.PingOptions{})
-		var list struct{ Steers []struct{ State, Packets string } }
+		var list struct {
+			Steers []struct{ State, Packets string }
+		}
 		f.json(&list, "tunnel", "steer", "list")
 		return err == nil && r.Received > 0 && len(list.Steers) == 1 && list.Steers[0].State == "up" && list.Steers[0].Packets != "" && list.Steers[0].Packets != "0"
 	})

@@ -83,7 +83,7 @@ type routedPort struct {
 	mac            flow.MAC // of the routing's interface
 }
 
-// routedPorts returns the ports of a node that have one role and whose way to the routing is known.
+// routedPorts returns the ports of a node that have one role and whose way to the routing is known, by number.
 func routedPorts(node *api.NodeReport, role flow.PortRole) (list []routedPort) {
 	for _, p := range node.GetPorts() {
 		mac, err := flow.ParseMAC(p.RoutedMac)
@@ -91,6 +91,7 @@ func routedPorts(node *api.NodeReport, role flow.PortRole) (list []routedPort) {
 			list = append(list, routedPort{flow.Port(p.Port), flow.Port(p.Internal), mac})
 		}
 	}
+	slices.SortFunc(list, func(a, b routedPort) int { return cmp.Compare(a.port, b.port) })
 	return list
 }
 

@@ -1,11 +1,14 @@
 package chain
 
 import (
+	"context"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weft-sdn/weft/api"
@@ -193,4 +196,31 @@ func held(t *testing.T) {
 	holds(holdMost, "it is back with an entry for a host that is not known")
 	time.Sleep(holdMost)
 	holds(0, "the host does not come back")
+}
+
+// TestWaysNotKnown: paths that has just started answers that it does not know yet. No way goes by that, the error
+// says to ask again, and until all are known nothing counts as whole.
+func TestWaysNotKnown(t *testing.T) {
+	n := newNetwork(t, rand.New(rand.NewPCG(5, 6)), 4)
+	at := &api.Location{Dpid: dpid(2).String(), Port: 200}
+	n.feed(&api.PortChanged{Port: &api.Port{Dpid: at.Dpid, Port: at.Port, Up: true}})
+	n.set(&api.ServiceChain{Name: "c", Match: map[string]string{"eth_type": "0x0800", "ipv4_dst": "10.0.0.1"},
+		Functions: []*api.ChainFunction{{Copies: []*api.ChainCopy{{In: at}}}}})
+	n.b.find = func(context.Context, *api.FindPathRequest) (*api.FindPathResponse, error) {
+		return nil, api.Errorf(codes.Unavailable, "paths has just started")
+	}
+	if err := n.b.seek(t.Context()); api.KindOf(err) != codes.Unavailable || n.b.whole {
+		t.Fatalf("whole: %v, %v", n.b.whole, err)
+	}
+	answer := n.b.find
+	n.b.find = n.path
+	n.settle()
+	was := n.b.next
+	if !n.b.whole || len(was) == 0 {
+		t.Fatalf("ways %v", was)
+	}
+	n.b.find = answer
+	if err := n.b.seek(t.Context()); err == nil || !maps.EqualFunc(was, n.b.next, maps.Equal[map[flow.DPID]flow.Port, map[flow.DPID]flow.Port]) {
+		t.Errorf("%v, ways %v, want %v as before", err, n.b.next, was)
+	}
 }

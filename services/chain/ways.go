@@ -3,9 +3,12 @@ package chain
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"google.golang.org/grpc/codes"
 
 	"github.com/weft-sdn/weft/api"
 	"github.com/weft-sdn/weft/flow"
@@ -42,35 +45,30 @@ func (b *store) legs() (to map[flow.DPID]map[flow.DPID]bool) {
 	return to
 }
 
-// seek gives tags to what has none, and asks for the ways between switches. All are
-// shortest ones, and those to one switch a tree, so no packet comes back to a switch on its way.
+// seek gives tags to what has none, and asks for the ways between switches. Where they cannot be asked for, as
+// when paths has just started, the ways to a switch stay as they were, and the error says to seek again.
 func (b *store) seek(ctx context.Context) error {
 	err := b.number(ctx)
+	b.mu.Lock()
+	former := b.next
+	b.mu.Unlock()
 	next := map[flow.DPID]map[flow.DPID]flow.Port{}
-	put := func(src, dst flow.DPID, out flow.Port) {
-		if next[src] == nil {
-			next[src] = map[flow.DPID]flow.Port{}
-		}
-		next[src][dst] = out
-	}
 	whole := true
 	for dst, from := range b.legs() {
-		for src := range from {
-			if next[src][dst] != 0 {
-				continue // on the way of another
-			}
-			resp, err := b.find(ctx, &api.FindPathRequest{Src: src.String(), Dst: dst.String()})
-			if err != nil || len(resp.Paths) == 0 {
-				whole = false // there is none now
-				continue
-			}
-			for _, hop := range resp.Paths[0].Hops {
-				at, err := flow.ParseDPID(hop.Dpid)
-				if err != nil || at == dst || next[at][dst] != 0 {
-					break // from here on the way is known
+		to, all, failed := b.tree(ctx, dst, from)
+		if whole = whole && all; failed != nil {
+			err, to = failed, map[flow.DPID]flow.Port{}
+			for src, ports := range former {
+				if out := ports[dst]; out != 0 {
+					to[src] = out
 				}
-				put(at, dst, flow.Port(hop.OutPort))
 			}
+		}
+		for src, out := range to {
+			if next[src] == nil {
+				next[src] = map[flow.DPID]flow.Port{}
+			}
+			next[src][dst] = out
 		}
 	}
 	if ctx.Err() != nil {
@@ -85,6 +83,34 @@ func (b *store) seek(ctx context.Context) error {
 		b.chains.Recompute()
 	}
 	return err
+}
+
+// tree returns by which port each switch on the way sends packets to a switch, and whether there is a way from
+// all that want one. All are shortest ones, and those to one switch a tree, so no packet comes back to a switch on
+// its way.
+func (b *store) tree(ctx context.Context, dst flow.DPID, from map[flow.DPID]bool) (out map[flow.DPID]flow.Port, all bool, err error) {
+	out, all = map[flow.DPID]flow.Port{}, true
+	for src := range from {
+		if out[src] != 0 {
+			continue // on the way of another
+		}
+		resp, err := b.find(ctx, &api.FindPathRequest{Src: src.String(), Dst: dst.String()})
+		switch {
+		case err != nil && api.KindOf(err) != codes.NotFound:
+			return nil, false, fmt.Errorf("the way from %v to %v: %w", src, dst, err)
+		case err != nil || len(resp.Paths) == 0:
+			all = false // there is none now
+			continue
+		}
+		for _, hop := range resp.Paths[0].Hops {
+			at, err := flow.ParseDPID(hop.Dpid)
+			if err != nil || at == dst || out[at] != 0 {
+				break // from here on the way is known
+			}
+			out[at] = flow.Port(hop.OutPort)
+		}
+	}
+	return out, all, nil
 }
 
 // number gives tags to ports of functions and switches that packets go to, and takes
